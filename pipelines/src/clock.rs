@@ -1,0 +1,22 @@
+//! The only place that reads the monotonic clock.
+
+use crossdesk_core::time::Monotonic;
+
+/// The current time on `CLOCK_MONOTONIC`, the clock of every timestamp this project sends.
+#[cfg(unix)]
+pub fn now() -> Monotonic {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let micros = t.tv_sec.unsigned_abs() * 1_000_000 + t.tv_nsec.unsigned_abs() / 1_000;
+    Monotonic::from_micros(micros)
+}
+
+/// The current time since the first call, on systems without `CLOCK_MONOTONIC`.
+#[cfg(not(unix))]
+pub fn now() -> Monotonic {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    let origin = ORIGIN.get_or_init(Instant::now);
+    let micros = u64::try_from(origin.elapsed().as_micros()).unwrap_or(u64::MAX);
+    Monotonic::from_micros(micros)
+}

@@ -1,0 +1,7 @@
+//! Every GStreamer graph and pixel of CrossDesk.
+//!
+//! `plan` decides and knows no GStreamer, `gst` builds and decides nothing, `pixels` turns decoded planes into
+//! bytes for people and programs, and `clock` is the one file that reads the monotonic clock.
+
+pub mod clock;
+pub mod picture;

@@ -1,0 +1,3 @@
+//! The command line; everything it does lives in the library.
+
+fn main() {}

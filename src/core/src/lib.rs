@@ -1,0 +1,9 @@
+//! The rules of CrossDesk: no I/O, no clock, no threads, no environment.
+//!
+//! Every state machine here has three verbs: `handle_*(now, input)` (a typed refusal, never a panic, on
+//! peer data), `poll_*()` until empty, and `next_deadline()`. Time is the [`time::Monotonic`] parameter.
+#![forbid(unsafe_code)]
+
+pub mod media;
+pub mod time;
+pub mod units;

@@ -1,0 +1,1 @@
+//! CrossDesk: see and drive a remote desktop.
