@@ -4,6 +4,9 @@
 //! peer data), `poll_*()` until empty, and `next_deadline()`. Time is the [`time::Monotonic`] parameter.
 #![forbid(unsafe_code)]
 
+pub mod h264;
 pub mod media;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod time;
 pub mod units;

@@ -1,0 +1,3 @@
+//! Generators, damage and oracles for tests of this and other crates (feature `testing`).
+
+pub mod h264;
