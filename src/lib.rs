@@ -1,1 +1,3 @@
 //! CrossDesk: see and drive a remote desktop.
+
+pub mod terminal;

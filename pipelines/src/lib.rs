@@ -5,3 +5,4 @@
 
 pub mod clock;
 pub mod picture;
+pub mod pixels;
