@@ -4,5 +4,9 @@
 //! bytes for people and programs, and `clock` is the one file that reads the monotonic clock.
 
 pub mod clock;
+pub mod fake;
+pub mod gst;
 pub mod picture;
 pub mod pixels;
+pub mod plan;
+pub mod receive;

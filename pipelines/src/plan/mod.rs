@@ -1,0 +1,3 @@
+//! What is wanted and what this machine offers become a plan with a stable text form; pure, no GStreamer.
+
+pub mod decoders;
