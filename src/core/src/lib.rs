@@ -4,6 +4,9 @@
 //! peer data), `poll_*()` until empty, and `next_deadline()`. Time is the [`time::Monotonic`] parameter.
 #![forbid(unsafe_code)]
 
+pub mod automation;
+pub mod control;
+pub mod error;
 pub mod h264;
 pub mod media;
 #[cfg(feature = "testing")]
