@@ -13,3 +13,4 @@ pub mod media;
 pub mod testing;
 pub mod time;
 pub mod units;
+pub mod video;
