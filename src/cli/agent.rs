@@ -1,0 +1,95 @@
+//! `crossdesk-cli agent`: the automation protocol for a parent program.
+
+use std::path::PathBuf;
+
+use crate::agent::AgentOptions;
+
+use super::Exit;
+
+const MORE: &str = "\
+The protocol:
+  One JSON object per line on standard input, one answer per line on standard output, nothing else there.
+  Diagnostics go to standard error, or to DIR with --log-dir. `docs/protocol.md` has every method.
+
+The password:
+  Is never an argument and never part of a request. Write it to a pipe, let the agent inherit the reading
+  end as descriptor N, and end it with a newline or by closing the pipe.
+
+Examples:
+  # A session on the generated desktop, typed by hand. `connect` names it by 9 digits of your choice.
+  crossdesk-cli agent --stdio --source test: <<'END'
+  {\"id\":1,\"method\":\"hello\",\"protocol\":\"crossdesk-automation/1\"}
+  {\"id\":2,\"method\":\"connect\",\"device\":\"123456789\",\"mode\":\"observe\",\"display\":0}
+  {\"id\":3,\"method\":\"screenshot\",\"timeout_ms\":5000}
+  {\"id\":4,\"method\":\"exit\"}
+  END
+
+  # An RTSP camera whose password comes from a file that only its owner can read.
+  crossdesk-cli agent --stdio --password-fd 3 --video-ws --source rtsp://user@camera/live 3< password
+
+Ends with status 0 on `exit`, end of input, SIGTERM and SIGINT.";
+
+/// Speak the automation protocol on standard input and output.
+///
+/// For programs: an agent host starts this process, asks for screenshots and operations over its standard
+/// input, and lets browsers on this machine watch over an authenticated loopback WebSocket.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = MORE)]
+pub struct Args {
+    /// Talk over standard input and output, the only way there is
+    #[arg(long, required = true)]
+    stdio: bool,
+
+    /// Read the password from inherited descriptor N, up to a newline or its end
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(3..=65535))]
+    password_fd: Option<i32>,
+
+    /// Let local browsers watch over a WebSocket on 127.0.0.1, port chosen by the system
+    #[arg(long)]
+    video_ws: bool,
+
+    /// Watch this stream instead of a remote host: file:PATH, rtsp://…, rtp://…, sdp:PATH, test:
+    #[arg(long, value_name = "URI")]
+    source: Option<String>,
+
+    /// Signaling server to find the remote host through
+    #[arg(long, value_name = "HOST")]
+    server: Option<String>,
+
+    /// Port of the signaling server
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+
+    /// Stream quality to ask the remote host for; a direct source has its own
+    #[arg(long, value_name = "PRESET")]
+    quality: Option<String>,
+
+    /// Write diagnostics to this existing directory instead of standard error
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    log_dir: Option<PathBuf>,
+
+    /// Use only this decoder, for diagnosis; `doctor` lists the names
+    #[arg(long, value_name = "NAME")]
+    decoder: Option<String>,
+}
+
+impl From<Args> for AgentOptions {
+    fn from(args: Args) -> Self {
+        Self {
+            password_fd: args.password_fd,
+            video_ws: args.video_ws,
+            source: args.source,
+            server: args.server,
+            port: args.port,
+            quality: args.quality,
+            log_dir: args.log_dir,
+            decoder: args.decoder,
+        }
+    }
+}
+
+/// Runs the agent until its parent hangs up.
+pub fn run(args: Args) -> anyhow::Result<Exit> {
+    crate::agent::run(&args.into())?;
+    Ok(Exit::Success)
+}
