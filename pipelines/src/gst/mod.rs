@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 pub mod receive;
+pub mod source;
 
 /// GStreamer could not be initialised; holds its message.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,3 +1,4 @@
 //! What is wanted and what this machine offers become a plan with a stable text form; pure, no GStreamer.
 
 pub mod decoders;
+pub mod source;
