@@ -1,1 +1,33 @@
 //! What the operating system gives CrossDesk: descriptors, displays, devices, credentials.
+//!
+//! Facts about a machine are plain data ([`facts`]); each system has a folder that collects them, and [`fake`]
+//! has machines for tests. [`stdio`] and [`secret`] are about the descriptors a parent process hands down.
+//! `unsafe` is allowed in `secret.rs` alone, to take over a descriptor that is known by its number only.
+#![deny(unsafe_code)]
+
+pub mod facts;
+pub mod fake;
+#[cfg(target_os = "linux")]
+pub mod linux;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(unix)]
+pub mod secret;
+#[cfg(unix)]
+pub mod stdio;
+#[cfg(windows)]
+mod windows;
+
+use facts::Machine;
+
+/// Looks at the machine this process runs on; takes milliseconds and changes nothing.
+pub fn look() -> Machine {
+    #[cfg(target_os = "linux")]
+    return linux::System::here().machine();
+    #[cfg(target_os = "macos")]
+    return macos::machine();
+    #[cfg(windows)]
+    return windows::machine();
+    #[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
+    return Machine::unknown();
+}
