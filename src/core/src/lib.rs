@@ -9,7 +9,7 @@ pub mod control;
 pub mod error;
 pub mod h264;
 pub mod media;
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod time;
 pub mod units;
