@@ -6,7 +6,11 @@
 
 pub mod effect;
 pub mod event;
+mod fields;
+mod json;
 pub mod output;
+pub mod parse;
+mod parse_action;
 pub mod request;
 pub mod session;
 
@@ -17,6 +21,7 @@ pub use event::{
     ViewerLatency,
 };
 pub use output::OutputQueue;
+pub use parse::{Refusal, parse_line};
 pub use request::{
     Action, Connect, DecodePath, DecoderPreference, Method, Mode, Request, Screenshot, Token, VideoOpen,
     ViewerOperation,
