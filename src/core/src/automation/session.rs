@@ -382,3 +382,7 @@ impl Session {
         );
     }
 }
+
+#[cfg(test)]
+#[path = "session_tests/mod.rs"]
+mod tests;
