@@ -3,8 +3,13 @@
 //! [`VideoService`] owns one thread with every socket on it; the rules live in [`crossdesk_core::video`]. Nothing
 //! here logs: tickets pass through these sockets.
 
-mod packer;
+mod connection;
+mod handshake;
+mod outbound;
+mod picture;
+mod publisher;
 mod service;
+mod worker;
 
-pub use packer::{PackError, PicturePacker};
-pub use service::{Publisher, VideoConfig, VideoService, VideoServiceError, VideoStats, ViewerLatency};
+pub use publisher::Publisher;
+pub use service::{VideoConfig, VideoService, VideoServiceError, VideoStats};

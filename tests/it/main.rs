@@ -1,4 +1,3 @@
 //! The one integration test binary.
 
 mod docs;
-mod tidy;

@@ -58,8 +58,8 @@ pub struct Message {
     pub starts: bool,
     /// When the access unit behind it arrived.
     pub received: Monotonic,
-    /// When the decoder handed the picture over; `None` for compressed video.
-    pub decoded: Option<Monotonic>,
+    /// When it was handed to the video thread.
+    pub published: Monotonic,
 }
 
 impl Message {
@@ -67,7 +67,7 @@ impl Message {
     ///
     /// # Errors
     /// [`MessageError::TooLarge`] over 4 MiB of Annex B data.
-    pub fn h264(generation: u32, unit: &TapUnit) -> Result<Self, MessageError> {
+    pub fn h264(generation: u32, unit: &TapUnit, published: Monotonic) -> Result<Self, MessageError> {
         if unit.data.len() > MAX_ACCESS_UNIT_BYTES {
             return Err(MessageError::TooLarge);
         }
@@ -80,7 +80,7 @@ impl Message {
             sequence: unit.sequence,
             starts: unit.idr,
             received: unit.received,
-            decoded: None,
+            published,
         })
     }
 
@@ -100,7 +100,7 @@ impl Message {
             sequence: picture.sequence,
             starts: true,
             received: picture.received,
-            decoded: Some(picture.decoded),
+            published: picture.decoded,
         })
     }
 
@@ -215,7 +215,7 @@ mod tests {
             sequence: 0xa1b2_c3d4,
             received: Monotonic::from_micros(0x0001_0203_0405_0607),
         };
-        let message = Message::h264(0x1020_3040, &unit).unwrap();
+        let message = Message::h264(0x1020_3040, &unit, Monotonic::ZERO).unwrap();
         let expected = [
             0x43, 0x44, 0x56, 0x31, 0x10, 0x20, 0x30, 0x40, 0xa1, 0xb2, 0xc3, 0xd4, 0, 1, 2, 3, 4, 5, 6, 7,
             0, 0, 0, 1,
@@ -228,7 +228,10 @@ mod tests {
             "the payload is shared"
         );
         let delta = TapUnit { idr: false, ..unit };
-        assert_eq!(Message::h264(1, &delta).unwrap().header()[20..], [0, 0, 0, 0]);
+        assert_eq!(
+            Message::h264(1, &delta, Monotonic::ZERO).unwrap().header()[20..],
+            [0, 0, 0, 0]
+        );
     }
 
     #[test]
@@ -263,9 +266,9 @@ mod tests {
             sequence: 1,
             received: Monotonic::ZERO,
         };
-        assert!(Message::h264(1, &unit(MAX_ACCESS_UNIT_BYTES)).is_ok());
+        assert!(Message::h264(1, &unit(MAX_ACCESS_UNIT_BYTES), Monotonic::ZERO).is_ok());
         assert!(matches!(
-            Message::h264(1, &unit(MAX_ACCESS_UNIT_BYTES + 1)),
+            Message::h264(1, &unit(MAX_ACCESS_UNIT_BYTES + 1), Monotonic::ZERO),
             Err(MessageError::TooLarge)
         ));
     }

@@ -7,6 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use subtle::{Choice, ConstantTimeEq};
 
+use crate::automation::VideoGrant;
+use crate::error::ErrorCode;
+
 /// Random bytes behind a ticket or an id (contract: 24 bytes, 32 base64url characters).
 const ID_BYTES: usize = 24;
 const ID_CHARACTERS: usize = 32;
@@ -167,6 +170,31 @@ pub struct Grant {
     pub session: SessionId,
     /// Where the socket may come from.
     pub origin: OriginRule,
+    /// The display generation it is bound to.
+    pub generation: u32,
+}
+
+impl Grant {
+    /// Reads what `video_open` asked for; `None` when a field has not the exact form the contract gives it.
+    pub fn from_request(request: &VideoGrant) -> Option<Self> {
+        Some(Self {
+            ticket: Ticket::parse(request.ticket.expose())?,
+            view: ViewId::parse(request.view.expose())?,
+            view_generation: NonZeroU64::new(request.view_generation)?,
+            session: SessionId::parse(request.session.expose())?,
+            origin: OriginRule {
+                panel: PanelOrigin::parse(&request.origin)?,
+                apps: request.apps,
+            },
+            generation: request.generation,
+        })
+    }
+
+    /// True when this grant replaces what `other` granted: the same view, mounted again since.
+    pub(super) fn outranks(&self, other: &Self) -> bool {
+        (self.view, self.session) == (other.view, other.session)
+            && self.view_generation > other.view_generation
+    }
 }
 
 /// Why a grant is refused.
@@ -174,6 +202,8 @@ pub struct Grant {
 pub enum GrantRefusal {
     /// No connected session: nothing to look at.
     NoSession,
+    /// Bound to a display generation that is not the current one.
+    OtherGeneration,
     /// This ticket was granted before.
     TicketReused,
     /// The same view of the same session already has a ticket or a viewer of a higher view generation.
@@ -182,10 +212,24 @@ pub enum GrantRefusal {
     TooManyTickets,
 }
 
+impl GrantRefusal {
+    /// The code `video_open` answers with.
+    pub const fn code(self) -> ErrorCode {
+        match self {
+            Self::NoSession => ErrorCode::NotConnected,
+            Self::OtherGeneration => ErrorCode::GenerationChanged,
+            Self::TicketReused => ErrorCode::TicketConflict,
+            Self::StaleView => ErrorCode::InvalidArgument,
+            Self::TooManyTickets => ErrorCode::Busy,
+        }
+    }
+}
+
 impl fmt::Display for GrantRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoSession => "no connected session to grant video of",
+            Self::OtherGeneration => "the display generation is not the current one",
             Self::TicketReused => "the ticket was granted before",
             Self::StaleView => "the view was granted with a higher generation already",
             Self::TooManyTickets => "too many tickets wait to be used",
@@ -231,6 +275,7 @@ mod tests {
                 panel: PanelOrigin::parse("http://127.0.0.1:1").unwrap(),
                 apps: false,
             },
+            generation: 1,
         };
         assert!(format!("{grant:?}").contains("ticket: Ticket(..)"));
     }
