@@ -1,4 +1,8 @@
 //! What is wanted and what this machine offers become a plan with a stable text form; pure, no GStreamer.
 
+pub mod decode;
 pub mod decoders;
 pub mod source;
+pub mod failover;
+pub mod replay;
+pub mod shape;
