@@ -2,8 +2,15 @@
 
 use std::sync::OnceLock;
 
+mod elements;
+mod frame;
+mod proof;
 pub mod receive;
+pub mod registry;
+mod samples;
 pub mod source;
+mod tag;
+mod trial;
 
 /// GStreamer could not be initialised; holds its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +30,10 @@ impl std::error::Error for InitError {}
 /// When the library or its registry cannot be loaded.
 pub fn init() -> Result<(), InitError> {
     static DONE: OnceLock<Result<(), InitError>> = OnceLock::new();
-    DONE.get_or_init(|| gst::init().map_err(|error| InitError(error.to_string())))
-        .clone()
+    DONE.get_or_init(|| {
+        gst::init().map_err(|error| InitError(error.to_string()))?;
+        tag::register();
+        Ok(())
+    })
+    .clone()
 }

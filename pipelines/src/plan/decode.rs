@@ -146,7 +146,14 @@ mod tests {
 
     #[test]
     fn software_on_a_reorder_free_stream() {
-        expect![[r#""#]].assert_eq(&plan("avdec_h264", Reorder::None));
+        expect![[r#"
+            appsrc is-live=true format=time block=false caps="video/x-h264,stream-format=byte-stream,alignment=au"
+              ! h264parse config-interval=-1 ! video/x-h264,stream-format=byte-stream,alignment=au ! tee name=t
+            t. ! appsink name=tap sync=false async=false max-buffers=4
+            t. ! queue max-size-buffers=120 max-size-bytes=20971520 max-size-time=0
+              ! avdec_h264 qos=false thread-type=slice max-threads=2 std-compliance=normal
+              ! appsink name=pictures sync=false async=false max-buffers=4 caps="video/x-raw,format={NV12, I420, YV12, Y42B, Y444, GRAY8}"
+        "#]].assert_eq(&plan("avdec_h264", Reorder::None));
     }
 
     #[test]
@@ -158,7 +165,21 @@ mod tests {
 
     #[test]
     fn hardware_memory_is_asked_for_first() {
-        expect![[r#""#]].assert_eq(&plan("vah264dec", Reorder::None));
-        expect![[r#""#]].assert_eq(&plan("vulkanh264dec", Reorder::None));
+        expect![[r#"
+            appsrc is-live=true format=time block=false caps="video/x-h264,stream-format=byte-stream,alignment=au"
+              ! h264parse config-interval=-1 ! video/x-h264,stream-format=byte-stream,alignment=au ! tee name=t
+            t. ! appsink name=tap sync=false async=false max-buffers=4
+            t. ! queue max-size-buffers=120 max-size-bytes=20971520 max-size-time=0
+              ! vah264dec qos=false compliance=normal
+              ! appsink name=pictures sync=false async=false max-buffers=4 caps="video/x-raw(memory:VAMemory),format={NV12, I420, YV12, Y42B, Y444, GRAY8}; video/x-raw,format={NV12, I420, YV12, Y42B, Y444, GRAY8}"
+        "#]].assert_eq(&plan("vah264dec", Reorder::None));
+        expect![[r#"
+            appsrc is-live=true format=time block=false caps="video/x-h264,stream-format=byte-stream,alignment=au"
+              ! h264parse config-interval=-1 ! video/x-h264,stream-format=byte-stream,alignment=au ! tee name=t
+            t. ! appsink name=tap sync=false async=false max-buffers=4
+            t. ! queue max-size-buffers=120 max-size-bytes=20971520 max-size-time=0
+              ! vulkanh264dec qos=false compliance=normal ! vulkandownload
+              ! appsink name=pictures sync=false async=false max-buffers=4 caps="video/x-raw,format={NV12, I420, YV12, Y42B, Y444, GRAY8}"
+        "#]].assert_eq(&plan("vulkanh264dec", Reorder::None));
     }
 }

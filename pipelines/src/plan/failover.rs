@@ -152,6 +152,23 @@ impl Failover {
             .is_some_and(|run| run.attempt == attempt && run.stage == Stage::Trusted)
     }
 
+    /// True while a graph is being opened.
+    pub fn is_opening(&self) -> bool {
+        self.run
+            .as_ref()
+            .is_some_and(|run| matches!(run.stage, Stage::Opening { .. }))
+    }
+
+    /// True when `attempt` is the try in progress.
+    pub fn is_current(&self, attempt: u32) -> bool {
+        self.run.as_ref().is_some_and(|run| run.attempt == attempt)
+    }
+
+    /// The candidate being tried, as an index.
+    pub fn current_candidate(&self) -> Option<usize> {
+        self.run.as_ref().map(|run| run.candidate)
+    }
+
     /// An IDR arrived, coded as `shape`; called before it is fed.
     pub fn handle_idr(&mut self, now: Monotonic, shape: &StreamShape) {
         if let Some(refused) = &shape.refused {

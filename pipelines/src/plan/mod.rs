@@ -2,7 +2,7 @@
 
 pub mod decode;
 pub mod decoders;
-pub mod source;
 pub mod failover;
 pub mod replay;
 pub mod shape;
+pub mod source;
