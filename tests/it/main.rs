@@ -1,3 +1,5 @@
 //! The one integration test binary.
 
 mod docs;
+mod fuzz_inputs;
+mod streams;

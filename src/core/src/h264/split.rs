@@ -198,7 +198,7 @@ mod tests {
             slice(IDR),
             prefix.clone(),
             slice(rest),
-            prefix.clone(),
+            prefix,
             slice(P),
         ];
         assert_eq!(split(&parts), [6, 2]);
