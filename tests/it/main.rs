@@ -3,3 +3,4 @@
 mod docs;
 mod fuzz_inputs;
 mod streams;
+mod tidy;

@@ -84,10 +84,10 @@ fn outermost_id(text: &str) -> Option<u64> {
         match token.byte {
             b'{' | b'[' if level == 0 => member = token.at + 1,
             b',' | b'}' if level == 1 => {
-                if let Some(id) = member_id(text.get(member..token.at)?) {
-                    if found.replace(id).is_some() {
-                        return None;
-                    }
+                if let Some(id) = member_id(text.get(member..token.at)?)
+                    && found.replace(id).is_some()
+                {
+                    return None;
                 }
                 member = token.at + 1;
             }

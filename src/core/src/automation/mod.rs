@@ -2,17 +2,26 @@
 //!
 //! [`Session`] is a machine on virtual time. The loop that owns stdin, the transport, the pipeline and the video
 //! service feeds it lines and [`Event`]s, carries out the [`Effect`]s it polls, and wakes it at `next_deadline()`.
-//! What a request may say is in [`request`], how a line is read in `parse`, what comes back in `reply`.
+//! What a request may say is in [`request`], how a line is read in [`parse`], what comes back in `reply`.
 
+mod acting;
+mod capture;
+mod connection;
 pub mod effect;
 pub mod event;
 mod fields;
 mod json;
+mod observation;
+mod operation;
 pub mod output;
 pub mod parse;
 mod parse_action;
+mod reply;
 pub mod request;
+mod sequence;
 pub mod session;
+mod status;
+mod viewing;
 
 pub use effect::{CaptureJob, CaptureKind, Effect, ExitReason, StartTransport, VideoGrant};
 pub use event::{
