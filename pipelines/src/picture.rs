@@ -72,7 +72,9 @@ impl std::fmt::Display for MapError {
 impl std::error::Error for MapError {}
 
 /// Decoder memory that can be read on request; mapping may download from a GPU.
-pub trait Frame: Send + Sync {
+///
+/// `Any` lets the room that made a frame recognise its own memory again.
+pub trait Frame: std::any::Any + Send + Sync {
     /// Calls `read` once with the visible samples.
     ///
     /// # Errors

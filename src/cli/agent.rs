@@ -8,24 +8,22 @@ use super::Exit;
 
 const MORE: &str = "\
 The protocol:
-  One JSON object per line on standard input, one answer per line on standard output, nothing else there.
+  One JSON object per line on standard input, one answer per line on standard output, and nothing else there.
   Diagnostics go to standard error, or to DIR with --log-dir. `docs/protocol.md` has every method.
 
 The password:
-  Is never an argument and never part of a request. Write it to a pipe, let the agent inherit the reading
-  end as descriptor N, and end it with a newline or by closing the pipe.
+  It is never an argument and never part of a request. Write it to a pipe, let the agent inherit the reading end as descriptor N, and end it with a newline or by closing the pipe.
 
 Examples:
-  # A session on the generated desktop, typed by hand. `connect` names it by 9 digits of your choice.
-  crossdesk-cli agent --stdio --source test: <<'END'
+  # A session on the generated desktop, by hand; the 9 digits that name it are free to choose.
+  crossdesk-cli agent --stdio --source test:
   {\"id\":1,\"method\":\"hello\",\"protocol\":\"crossdesk-automation/1\"}
   {\"id\":2,\"method\":\"connect\",\"device\":\"123456789\",\"mode\":\"observe\",\"display\":0}
   {\"id\":3,\"method\":\"screenshot\",\"timeout_ms\":5000}
   {\"id\":4,\"method\":\"exit\"}
-  END
 
-  # An RTSP camera whose password comes from a file that only its owner can read.
-  crossdesk-cli agent --stdio --password-fd 3 --video-ws --source rtsp://user@camera/live 3< password
+  # An RTSP camera; its password is in a file that only its owner can read.
+  crossdesk-cli agent --stdio --password-fd 3 --video-ws --source rtsp://me@camera/live 3<secret
 
 Ends with status 0 on `exit`, end of input, SIGTERM and SIGINT.";
 

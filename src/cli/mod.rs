@@ -10,6 +10,7 @@ mod exit;
 mod man;
 mod printer;
 mod reference;
+mod table;
 mod view;
 
 use std::process::ExitCode;
@@ -31,8 +32,7 @@ First steps:
   crossdesk-cli view --source file:clip.mp4 --window
   crossdesk-cli agent --help               drive it from a program
 
-Data goes to standard output, everything else to standard error. `crossdesk-cli COMMAND --help` explains a
-command, `crossdesk-cli man` prints the manual page.";
+Data goes to standard output, everything else to standard error. `crossdesk-cli COMMAND --help` explains a command, `crossdesk-cli man` prints the manual page.";
 
 /// The whole command line.
 #[derive(Debug, Parser)]

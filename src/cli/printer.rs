@@ -40,6 +40,7 @@ impl Tone {
 /// Writes text for people and data for machines.
 #[derive(Clone, Copy, Debug)]
 pub struct Printer {
+    terminal: bool,
     color_out: bool,
     color_err: bool,
     width: u16,
@@ -56,6 +57,7 @@ impl Printer {
             .map(|(columns, _)| columns);
         let width = measured.or(environment.columns).unwrap_or(DEFAULT_WIDTH);
         Self {
+            terminal,
             color_out: may_color && terminal,
             color_err: may_color && io::stderr().is_terminal(),
             width: width.clamp(WIDTH_LIMITS.0, WIDTH_LIMITS.1),
@@ -65,10 +67,16 @@ impl Printer {
     /// A printer without colours, `width` columns wide.
     pub const fn plain(width: u16) -> Self {
         Self {
+            terminal: false,
             color_out: false,
             color_err: false,
             width,
         }
+    }
+
+    /// True when a person may be reading standard output.
+    pub const fn is_terminal(&self) -> bool {
+        self.terminal
     }
 
     /// Columns available for a table on standard output.

@@ -43,6 +43,7 @@ fn all_findings() -> Vec<Finding> {
     }
     findings.extend(budgets::of_tree(&sources));
     findings.extend(rooms::of_manifests());
+    findings.extend(rooms::unexplained());
     findings.extend(words::of_tree());
     findings
 }

@@ -65,6 +65,38 @@ impl GstFrame {
         Ok(())
     }
 
+    /// The visible picture as a buffer of `colorimetry` that shares the decoder's memory; `None` when that is
+    /// not ordinary memory and needs a download instead.
+    pub fn shared(&self, colorimetry: &gst_video::VideoColorimetry) -> Option<(gst::Buffer, gst::Caps)> {
+        if !self.buffer.peek_memory(0).is_type("SystemMemory") {
+            return None;
+        }
+        let visible = gst_video::VideoInfo::builder(self.info.format(), self.size.width, self.size.height)
+            .colorimetry(colorimetry)
+            .build()
+            .ok()?;
+        let (mut offsets, strides) = match self.buffer.meta::<gst_video::VideoMeta>() {
+            Some(meta) => (meta.offset().to_vec(), meta.stride().to_vec()),
+            None => (self.info.offset().to_vec(), self.info.stride().to_vec()),
+        };
+        let format = self.info.format_info();
+        for (plane, offset) in offsets.iter_mut().enumerate() {
+            // The first component stored in a plane says how its samples relate to luma.
+            let component = format.plane().iter().position(|of| *of as usize == plane)? as u8;
+            let column = format.scale_width(component, self.origin.0) as usize;
+            let row = format.scale_height(component, self.origin.1) as usize;
+            let bytes = usize::try_from(format.pixel_stride()[component as usize]).ok()?;
+            *offset += row * usize::try_from(strides[plane]).ok()? + column * bytes;
+        }
+        let mut buffer = self.buffer.copy_region(gst::BufferCopyFlags::MEMORY, ..).ok()?;
+        let (format, size) = (self.info.format(), self.size);
+        let flags = gst_video::VideoFrameFlags::empty();
+        let fresh = buffer.get_mut()?;
+        gst_video::VideoMeta::add_full(fresh, flags, format, size.width, size.height, &offsets, &strides)
+            .ok()?;
+        Some((buffer, visible.to_caps().ok()?))
+    }
+
     fn planes<'a>(
         &self,
         frame: &'a gst_video::VideoFrameRef<&gst::BufferRef>,

@@ -11,6 +11,7 @@ mod samples;
 pub mod source;
 mod tag;
 mod trial;
+pub mod window;
 
 /// GStreamer could not be initialised; holds its message.
 #[derive(Clone, Debug, PartialEq, Eq)]

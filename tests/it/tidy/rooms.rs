@@ -215,7 +215,7 @@ pub fn of_manifests() -> Vec<Finding> {
     let mut findings = Vec::new();
     for manifest in manifests {
         let text = read(&manifest);
-        let dependencies: Vec<&str> = dependencies(&text).collect();
+        let dependencies = tables(&text, &["[dependencies]"]);
         for (_, name) in BANNED.iter().filter(|(path, _)| *path == manifest) {
             if dependencies.contains(name) {
                 findings.push(Finding::new(
@@ -229,12 +229,32 @@ pub fn of_manifests() -> Vec<Finding> {
     findings
 }
 
-/// Names in the `[dependencies]` table of a manifest.
-fn dependencies(text: &str) -> impl Iterator<Item = &str> {
-    text.lines()
-        .skip_while(|line| *line != "[dependencies]")
-        .skip(1)
-        .take_while(|line| !line.starts_with('['))
-        .filter_map(|line| line.split(['.', ' ', '=']).next())
-        .filter(|name| !name.is_empty())
+/// Crates that `docs/decisions/dependencies.md` does not give a reason for.
+pub fn unexplained() -> Vec<Finding> {
+    let page = read("docs/decisions/dependencies.md");
+    let mut findings = Vec::new();
+    for manifest in files(&["Cargo.toml"]) {
+        let text = read(&manifest);
+        for name in tables(&text, &["[dependencies]", "[dev-dependencies]"]) {
+            if !name.starts_with("crossdesk") && !page.contains(&format!("`{name}`")) {
+                let message = format!("{name} has no line in docs/decisions/dependencies.md");
+                findings.push(Finding::new("dependency", manifest.as_str(), message));
+            }
+        }
+    }
+    findings
+}
+
+/// Names in the given tables of a manifest.
+fn tables<'a>(text: &'a str, wanted: &[&str]) -> Vec<&'a str> {
+    let mut inside = false;
+    let mut names = Vec::new();
+    for line in text.lines() {
+        if line.starts_with('[') {
+            inside = wanted.contains(&line);
+        } else if inside && let Some(name) = line.split(['.', ' ', '=']).next() {
+            names.extend((!name.is_empty() && !name.starts_with('#')).then_some(name));
+        }
+    }
+    names
 }

@@ -1,5 +1,9 @@
 //! `crossdesk-cli doctor`: what this machine can decode, and the one fix that helps first.
 
+mod advice;
+mod report;
+mod table;
+
 use std::path::PathBuf;
 
 use super::{Exit, Printer};
@@ -33,7 +37,10 @@ pub struct Args {
 }
 
 /// Looks at the machine and reports.
-pub fn run(args: &Args, _printer: &Printer) -> anyhow::Result<Exit> {
+pub fn run(args: &Args, printer: &Printer) -> anyhow::Result<Exit> {
     let Args { json: _, bench: _ } = args;
+    let _ = table::report;
+    let _ = advice::fix;
+    let _ = printer;
     anyhow::bail!("this build has no doctor yet")
 }

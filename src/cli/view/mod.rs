@@ -1,0 +1,126 @@
+//! `crossdesk-cli view`: the picture for a person, in the terminal or in a window.
+
+mod screen;
+mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use crossdesk_pipelines::plan::source::SourceSpec;
+use crossdesk_pipelines::receive::DecoderChoice;
+
+use crate::config::Environment;
+use crate::terminal;
+
+use super::{Exit, Printer};
+
+use screen::{StillScreen, TerminalScreen, WindowScreen};
+use watch::{End, Watch};
+
+const MORE: &str = "\
+Examples:
+  crossdesk-cli view --source test:
+  crossdesk-cli view --source 'test:?size=3840x2160&fps=60&pattern=desktop' --window
+  crossdesk-cli view --source 'file:recording.mp4?once'
+  crossdesk-cli view --source rtsp://camera/live
+
+In the terminal, q, Esc or Ctrl-C ends it and the picture follows the size of the terminal. With --window, closing the window ends it too. When standard output is no terminal, a few pictures are written as text.";
+
+/// Pictures written when standard output is no terminal and nothing was said about their number.
+const PICTURES_AS_TEXT: u32 = 3;
+
+/// Pictures passed over between two that are written, so that the second differs to the eye.
+const PICTURES_APART: u32 = 15;
+
+/// How long the next picture may take: a network source that needs a reconnect has long said so by then.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Watch a stream in this terminal or in a window.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = MORE)]
+pub struct Args {
+    /// What to watch: file:PATH, rtsp://…, rtp://…, sdp:PATH, test:
+    #[arg(long, value_name = "URI")]
+    source: String,
+
+    /// Open a window instead of drawing in the terminal
+    #[arg(long)]
+    window: bool,
+
+    /// `auto` prefers hardware, `software` never touches it, a name forces one decoder
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    decoder: String,
+}
+
+/// Shows the stream until it ends or the person has seen enough.
+pub fn run(args: &Args, printer: &Printer, environment: &Environment) -> anyhow::Result<Exit> {
+    let spec = SourceSpec::parse(&args.source).context("--source")?;
+    let Ok(decoder) = args.decoder.parse::<DecoderChoice>();
+    let ended = if args.window {
+        in_window(spec, decoder)?
+    } else if printer.is_terminal() {
+        in_terminal(spec, decoder, environment)?
+    } else {
+        as_text(spec, decoder, printer)?
+    };
+    match ended {
+        None | Some(End::Finished) => Ok(Exit::Success),
+        Some(End::Failed(reason)) => anyhow::bail!("{reason}"),
+    }
+}
+
+/// `None` means that the person ended it.
+fn in_terminal(
+    spec: SourceSpec,
+    decoder: DecoderChoice,
+    environment: &Environment,
+) -> anyhow::Result<Option<End>> {
+    let title = spec.kind().to_owned();
+    let screen = Arc::new(TerminalScreen::default());
+    let watch = Watch::start(spec, decoder, Arc::clone(&screen) as _)?;
+    let options = terminal::Options {
+        depth: depth(environment),
+        title,
+    };
+    let reason = terminal::run(&screen.feed, &options).context("cannot draw on this terminal")?;
+    drop(watch);
+    Ok(match reason {
+        terminal::ExitReason::Quit => None,
+        terminal::ExitReason::Ended(_) => screen.ended(),
+    })
+}
+
+fn in_window(spec: SourceSpec, decoder: DecoderChoice) -> anyhow::Result<Option<End>> {
+    let display = crossdesk_platform::look().display;
+    anyhow::ensure!(
+        display.usable(),
+        "no display to open a window on (display server: {display}); leave --window out to watch in the terminal"
+    );
+    let screen = Arc::new(WindowScreen::open(spec.kind())?);
+    let watch = Watch::start(spec, decoder, Arc::clone(&screen) as _)?;
+    let ended = screen.run();
+    drop(watch);
+    Ok(ended)
+}
+
+fn as_text(spec: SourceSpec, decoder: DecoderChoice, printer: &Printer) -> anyhow::Result<Option<End>> {
+    let screen = Arc::new(StillScreen::default());
+    let _watch = Watch::start(spec, decoder, Arc::clone(&screen) as _)?;
+    let mut sequence = 1;
+    for _ in 0..PICTURES_AS_TEXT {
+        let picture = match screen.next(sequence, PATIENCE) {
+            Ok(picture) => picture,
+            Err(end) => return Ok(Some(end)),
+        };
+        sequence = picture.sequence + PICTURES_APART;
+        printer.data(format!("{}x{}\n", picture.size.width, picture.size.height).as_bytes())?;
+    }
+    Ok(Some(End::Finished))
+}
+
+/// What the environment says about colours.
+fn depth(environment: &Environment) -> terminal::ColorDepth {
+    let _ = environment;
+    terminal::ColorDepth::True
+}
