@@ -2,5 +2,5 @@
 
 mod docs;
 mod fuzz_inputs;
+mod protocol;
 mod streams;
-mod tidy;

@@ -220,5 +220,4 @@ impl Fields {
 }
 
 #[cfg(test)]
-#[path = "parse_tests.rs"]
 mod tests;

@@ -248,5 +248,4 @@ impl Player {
 }
 
 #[cfg(test)]
-#[path = "sequence_tests.rs"]
 mod tests;

@@ -384,5 +384,4 @@ impl Session {
 }
 
 #[cfg(test)]
-#[path = "session_tests/mod.rs"]
 mod tests;

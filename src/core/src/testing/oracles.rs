@@ -5,8 +5,10 @@
 
 use bytes::Bytes;
 
+use crate::automation::{Effect, Session, SessionConfig, SessionState, parse_line};
 use crate::h264::{AccessUnits, Conditioned, Conditioner, NalKind, Pps, Sps, nals};
 use crate::media::MAX_ACCESS_UNIT_BYTES;
+use crate::time::Monotonic;
 
 /// Takes any input and panics when a promise is broken.
 pub type Oracle = fn(&[u8]);
@@ -17,6 +19,7 @@ pub const ALL: &[(&str, Oracle)] = &[
     ("h264_parameter_sets", h264_parameter_sets),
     ("h264_access_units", h264_access_units),
     ("h264_conditioner", h264_conditioner),
+    ("automation_line", automation_line),
 ];
 
 /// NAL units lie in the stream in order, without overlap, and contain no start code.
@@ -97,6 +100,39 @@ fn check_conditioned(unit: &Bytes, conditioned: &Conditioned) {
         .condition(data.clone())
         .expect("an IDR access unit stands alone");
     assert!(alone.idr);
+}
+
+/// A request line is answered exactly once, with its id when the answer is an error that could read it, and one
+/// that is refused changes nothing.
+pub fn automation_line(line: &[u8]) {
+    let now = Monotonic::ZERO;
+    let mut session = Session::new(SessionConfig {
+        video_ws: false,
+        direct_source: true,
+    });
+    session.handle_line(now, line);
+    session.check_invariants();
+    let effects: Vec<_> = std::iter::from_fn(|| session.poll_effect()).collect();
+    let replies: Vec<_> = effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Reply(reply) => Some(reply),
+            _ => None,
+        })
+        .collect();
+    let [reply] = replies[..] else {
+        panic!("{} replies to one line", replies.len());
+    };
+    let reply: serde_json::Value = serde_json::from_slice(reply).expect("replies are JSON");
+    let id = match parse_line(line) {
+        Ok(request) => Some(request.id),
+        Err(refusal) => {
+            assert_eq!(reply["error"]["code"], refusal.code.as_str());
+            assert_eq!((effects.len(), session.state()), (1, SessionState::Idle));
+            refusal.id
+        }
+    };
+    assert_eq!(reply["id"], serde_json::json!(id));
 }
 
 #[cfg(test)]

@@ -12,10 +12,15 @@ use crate::automation::event::{CaptureFailure, CaptureImage, ControlOutcome, Pic
 use crate::control::ControlMessage;
 use crate::units::{PixelRect, PixelSize};
 
+#[cfg(test)]
 mod acting;
+#[cfg(test)]
 mod capture;
+#[cfg(test)]
 mod connection;
+#[cfg(test)]
 mod random;
+#[cfg(test)]
 mod viewing;
 
 const TOKEN: &str = "abcdefghijklmnopqrstuvwxyzAB-_09";
