@@ -6,6 +6,10 @@ use crossdesk_core::automation::{ControlOutcome, Display, TransportDiagnostics, 
 use crossdesk_core::control::ControlMessage;
 use crossdesk_core::media::AccessUnit;
 
+mod backoff;
+pub mod direct;
+mod reconnect;
+
 /// A running connection; dropping it closes it without blocking for longer than a moment.
 pub trait Transport: Send {
     /// Asks the sender for a keyframe soon; never blocks, and senders that cannot ignore it.

@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows GStreamer: the input is borrowed planes (`picture::Planes`), the output is owned bytes.
 
+pub mod desktop;
 mod pack;
 pub mod png;
 mod pool;

@@ -2,6 +2,7 @@
 
 pub mod decode;
 pub mod decoders;
+pub mod encoder;
 pub mod failover;
 pub mod replay;
 pub mod shape;

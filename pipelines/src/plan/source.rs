@@ -8,6 +8,9 @@ use crossdesk_core::units::{FrameRate, PixelSize};
 
 mod credentials;
 mod parse;
+pub mod sdp;
+pub mod sniff;
+pub mod timeline;
 
 pub use credentials::{Credentials, CredentialsError};
 pub use parse::SourceSpecError;
@@ -151,6 +154,24 @@ impl SourceSpec {
             Self::Rtp(_) => "rtp",
             Self::Sdp(_) => "sdp",
             Self::Test(_) => "test",
+        }
+    }
+}
+
+impl std::fmt::Display for SourceSpec {
+    /// Says what it is without any credentials or query.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = |file: &FileSource| file.candidates.first().map(|path| path.display().to_string());
+        match self {
+            Self::File(file) => write!(f, "file {}", name(file).unwrap_or_default()),
+            Self::Sdp(file) => write!(f, "session description {}", name(file).unwrap_or_default()),
+            Self::Rtsp(rtsp) => f.write_str(rtsp.uri.split(['?', '#']).next().unwrap_or_default()),
+            Self::Rtp(rtp) => write!(f, "rtp on {} port {}", rtp.host, rtp.port),
+            Self::Test(test) => write!(
+                f,
+                "generated desktop {}x{} at {}/s",
+                test.size.width, test.size.height, test.rate.num
+            ),
         }
     }
 }

@@ -1,10 +1,29 @@
 //! Sources built: each yields whole H.264 access units in Annex B form, in real time.
+//!
+//! A source runs on its own threads. Stopping one never waits for GStreamer: its threads take their
+//! pipeline down on their own, and a closed port already keeps everything late from being delivered.
 
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::Duration;
 
+use crossdesk_core::error::ErrorCode;
 use crossdesk_core::media::AccessUnit;
 
 use crate::plan::source::{Credentials, SourceFailure, SourceSpec};
+
+mod elements;
+mod file;
+mod generate;
+mod network;
+mod port;
+
+use port::Port;
+
+/// An owner that lets go waits this long for the usual quick end, so that sockets and files are free again
+/// when it goes on; a source that hangs finishes later, alone.
+const FAREWELL: Duration = Duration::from_millis(300);
 
 /// What happened to a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +32,11 @@ pub enum SourceEvent {
     Opened {
         /// What was opened, in words fit for `status`: no credentials, no query.
         description: String,
+    },
+    /// Nothing arrives, and the source goes on waiting; `Opened` says when something does.
+    Waiting {
+        /// What is missing, in words fit for `status`.
+        reason: String,
     },
     /// A source that plays once reached its end; nothing follows.
     Ended,
@@ -28,20 +52,71 @@ pub trait SourceOutput: Send + Sync {
     fn event(&self, event: SourceEvent);
 }
 
-/// A running source; dropping it stops it.
+/// A running source; dropping it stops it, and nothing is delivered afterwards.
 pub struct Source {
-    output: Arc<dyn SourceOutput>,
+    port: Arc<Port>,
+    done: Receiver<()>,
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").finish_non_exhaustive()
+    }
 }
 
 impl Source {
     /// Starts `spec`; returns at once, everything else is an event.
     pub fn start(spec: SourceSpec, credentials: Option<Credentials>, output: Arc<dyn SourceOutput>) -> Self {
-        let _ = (spec, credentials);
-        Self { output }
+        let port = Port::new(output, spec.to_string());
+        // One slot, filled once by a thread that ends right after: it never blocks.
+        let (finished, done) = sync_channel(1);
+        let worker = Arc::clone(&port);
+        let thread = thread::Builder::new().name("source".to_owned());
+        let spawned = thread.spawn(move || {
+            run(spec, credentials.as_ref(), &worker);
+            let _ = finished.send(());
+        });
+        if let Err(error) = spawned {
+            let reason = format!("no thread for the source: {error}");
+            port.fail(SourceFailure::passing(ErrorCode::SourceUnreachable, reason));
+        }
+        Self { port, done }
     }
 
     /// Asks for a keyframe soon, where the source can do that; never blocks.
     pub fn request_keyframe(&self) {
-        let _ = &self.output;
+        self.port.request_keyframe();
     }
 }
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        self.port.stop();
+        if self.done.recv_timeout(FAREWELL) == Err(RecvTimeoutError::Timeout) {
+            tracing::warn!("a source is slow to stop; it finishes on its own");
+        }
+    }
+}
+
+fn run(spec: SourceSpec, credentials: Option<&Credentials>, port: &Arc<Port>) {
+    if let Err(error) = crate::gst::init() {
+        port.fail(SourceFailure::lasting(
+            ErrorCode::PluginMissing,
+            error.to_string(),
+        ));
+        return;
+    }
+    let result = match spec {
+        SourceSpec::File(file) => file::run(file, port),
+        SourceSpec::Test(test) => generate::run(&test, port),
+        SourceSpec::Rtsp(rtsp) => network::rtsp(&rtsp, credentials, port),
+        SourceSpec::Rtp(rtp) => network::rtp(&rtp, port),
+        SourceSpec::Sdp(file) => network::sdp(&file, port),
+    };
+    if let Err(failure) = result {
+        port.fail(failure);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -19,9 +19,9 @@ const MAX_PIXELS: u64 = 16_777_216;
 /// More than any display shows, and the point where the timer's resolution starts to matter.
 const MAX_FPS: u32 = 240;
 /// RTP clock of H.264 (RFC 6184 section 8.2.1).
-const H264_CLOCK_RATE: u32 = 90_000;
+pub(super) const H264_CLOCK_RATE: u32 = 90_000;
 /// A missing packet is waited for this long: a LAN reorders within it, and nobody sees it.
-const DEFAULT_RTP_LATENCY: Duration = Duration::from_millis(50);
+pub(super) const DEFAULT_RTP_LATENCY: Duration = Duration::from_millis(50);
 /// More waiting than this is no longer live.
 const MAX_RTP_LATENCY_MS: u32 = 2000;
 

@@ -1,0 +1,113 @@
+//! Small pieces every source graph is made of, and what GStreamer's errors mean here.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use crossdesk_core::error::ErrorCode;
+use gst::prelude::*;
+use gst_app::{AppSink, AppSinkCallbacks};
+
+use super::port::Port;
+use crate::plan::source::SourceFailure;
+
+/// What every source yields.
+pub(super) const UNIT_CAPS: &str = "video/x-h264,stream-format=byte-stream,alignment=au";
+
+/// A pipeline that is taken down when it goes out of scope, on the thread that owns it.
+pub(super) struct Pipeline(pub(super) gst::Pipeline);
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        if self.0.set_state(gst::State::Null).is_err() {
+            tracing::warn!("a source pipeline did not stop cleanly");
+        }
+    }
+}
+
+/// One element by factory name.
+pub(super) fn make(factory: &str) -> Result<gst::Element, SourceFailure> {
+    gst::ElementFactory::make(factory).build().map_err(|_| {
+        let reason = format!("the GStreamer element {factory} is not installed");
+        SourceFailure::lasting(ErrorCode::PluginMissing, reason)
+    })
+}
+
+/// `h264parse` with SPS and PPS before every IDR picture when `repeat_headers`.
+pub(super) fn parser(repeat_headers: bool) -> Result<gst::Element, SourceFailure> {
+    let parser = make("h264parse")?;
+    if repeat_headers {
+        parser.set_property("config-interval", -1i32);
+    }
+    Ok(parser)
+}
+
+/// The end of every graph. `queue` access units wait in it at most; then upstream waits.
+pub(super) fn unit_sink(queue: u32) -> Result<AppSink, SourceFailure> {
+    let caps = UNIT_CAPS
+        .parse::<gst::Caps>()
+        .map_err(|error| broken(error.to_string()))?;
+    Ok(AppSink::builder()
+        .caps(&caps)
+        .sync(false)
+        .async_(false)
+        .max_buffers(queue)
+        .build())
+}
+
+/// Delivers every access unit of `sink` to `port` on the streaming thread.
+pub(super) fn deliver(sink: &AppSink, port: &Arc<Port>) {
+    let port = Arc::clone(port);
+    let callbacks = AppSinkCallbacks::builder().new_sample(move |sink| {
+        let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
+        if let Some((data, keyframe)) = unit(&sample) {
+            port.unit(data, keyframe);
+        }
+        Ok(gst::FlowSuccess::Ok)
+    });
+    sink.set_callbacks(callbacks.build());
+}
+
+/// The bytes of an access unit, shared with GStreamer, and whether it starts a group of pictures.
+pub(super) fn unit(sample: &gst::Sample) -> Option<(Bytes, bool)> {
+    let buffer = sample.buffer_owned()?;
+    let keyframe = !buffer.flags().contains(gst::BufferFlags::DELTA_UNIT);
+    let mapped = buffer.into_mapped_buffer_readable().ok()?;
+    (!mapped.is_empty()).then(|| (Bytes::from_owner(mapped), keyframe))
+}
+
+/// Adds and links a chain of elements.
+pub(super) fn chain(pipeline: &gst::Pipeline, elements: &[&gst::Element]) -> Result<(), SourceFailure> {
+    pipeline
+        .add_many(elements)
+        .map_err(|error| broken(error.to_string()))?;
+    gst::Element::link_many(elements).map_err(|error| broken(error.to_string()))
+}
+
+/// A graph that could not be built from elements that exist: our mistake or an odd installation.
+pub(super) fn broken(reason: impl Into<String>) -> SourceFailure {
+    SourceFailure::lasting(ErrorCode::Internal, reason)
+}
+
+/// What an error message on the bus means; the debug part stays out, it may quote addresses.
+pub(super) fn failure(error: &gst::glib::Error) -> SourceFailure {
+    let message = error.message().trim().trim_end_matches('.').to_owned();
+    if let Some(kind) = error.kind::<gst::ResourceError>() {
+        return match kind {
+            gst::ResourceError::NotAuthorized => SourceFailure::lasting(
+                ErrorCode::AuthenticationFailed,
+                format!("the server refused the credentials ({message})"),
+            ),
+            gst::ResourceError::NotFound => SourceFailure::passing(ErrorCode::SourceRefused, message),
+            gst::ResourceError::Busy => SourceFailure::passing(ErrorCode::SourceUnreachable, message),
+            gst::ResourceError::Settings => SourceFailure::lasting(ErrorCode::SourceInvalid, message),
+            _ => SourceFailure::passing(ErrorCode::SourceUnreachable, message),
+        };
+    }
+    if error.is::<gst::StreamError>() {
+        return SourceFailure::passing(ErrorCode::ConnectionLost, message);
+    }
+    match error.kind::<gst::CoreError>() {
+        Some(gst::CoreError::MissingPlugin) => SourceFailure::lasting(ErrorCode::PluginMissing, message),
+        _ => SourceFailure::passing(ErrorCode::ConnectionLost, message),
+    }
+}
