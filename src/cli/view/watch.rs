@@ -122,6 +122,7 @@ impl SourceOutput for Units {
     fn event(&self, event: SourceEvent) {
         match event {
             SourceEvent::Opened { description } => tracing::info!(%description, "the source is open"),
+            SourceEvent::Waiting { reason } => tracing::info!(%reason, "the source is silent"),
             // Pictures still held for reordering come out first; `Drained` follows.
             SourceEvent::Ended => self.receiver.finish(),
             SourceEvent::Failed(failure) => self.screen.end(End::Failed(failure.reason)),

@@ -3,8 +3,8 @@
 //! A source runs on its own threads. Stopping one never waits for GStreamer: its threads take their
 //! pipeline down on their own, and a closed port already keeps everything late from being delivered.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -55,7 +55,8 @@ pub trait SourceOutput: Send + Sync {
 /// A running source; dropping it stops it, and nothing is delivered afterwards.
 pub struct Source {
     port: Arc<Port>,
-    done: Receiver<()>,
+    /// Behind a lock only so that a source can be shared.
+    done: Mutex<Receiver<()>>,
 }
 
 impl std::fmt::Debug for Source {
@@ -80,7 +81,10 @@ impl Source {
             let reason = format!("no thread for the source: {error}");
             port.fail(SourceFailure::passing(ErrorCode::SourceUnreachable, reason));
         }
-        Self { port, done }
+        Self {
+            port,
+            done: Mutex::new(done),
+        }
     }
 
     /// Asks for a keyframe soon, where the source can do that; never blocks.
@@ -92,7 +96,8 @@ impl Source {
 impl Drop for Source {
     fn drop(&mut self) {
         self.port.stop();
-        if self.done.recv_timeout(FAREWELL) == Err(RecvTimeoutError::Timeout) {
+        let done = self.done.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if done.recv_timeout(FAREWELL) == Err(RecvTimeoutError::Timeout) {
             tracing::warn!("a source is slow to stop; it finishes on its own");
         }
     }
