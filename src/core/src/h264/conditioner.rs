@@ -317,5 +317,4 @@ fn check_length(bytes: usize) -> Result<(), UnitRefusal> {
 }
 
 #[cfg(test)]
-#[path = "conditioner_tests.rs"]
 mod tests;
