@@ -66,6 +66,8 @@ pub enum Effect {
     Stop {
         /// The try that is over.
         attempt: u32,
+        /// True when nothing is wrong with it: the pictures it still has are to be delivered.
+        drain: bool,
     },
     /// This candidate's pictures are delivered from now on.
     Selected {
@@ -169,11 +171,16 @@ impl Failover {
         self.run.as_ref().map(|run| run.candidate)
     }
 
+    /// Pictures that the current candidate may hold back of this stream.
+    pub fn may_hold(&self) -> u32 {
+        let Some(run) = &self.run else { return 0 };
+        run.shape.depth() + self.candidates[run.candidate].holds
+    }
+
     /// An IDR arrived, coded as `shape`; called before it is fed.
     pub fn handle_idr(&mut self, now: Monotonic, shape: &StreamShape) {
         if let Some(refused) = &shape.refused {
-            self.stop();
-            self.complain(ReceiveFailure::StreamUnsupported, refused.to_string());
+            self.handle_unsupported(refused.to_string());
             return;
         }
         let Some(run) = &mut self.run else {
@@ -195,6 +202,12 @@ impl Failover {
             let attempt = run.attempt;
             self.effects.push_back(Effect::Prove { attempt });
         }
+    }
+
+    /// The stream turned into one that cannot be shown, until its next IDR says otherwise.
+    pub fn handle_unsupported(&mut self, reason: String) {
+        self.stop();
+        self.complain(ReceiveFailure::StreamUnsupported, reason);
     }
 
     /// An access unit is on its way: true when it is to be decoded.
@@ -223,7 +236,7 @@ impl Failover {
     pub fn handle_opened(&mut self, now: Monotonic, attempt: u32, result: Result<(), String>) {
         match (self.current(attempt), result) {
             (Some(run), Ok(())) => run.stage = Stage::Proving { seen: None },
-            (Some(_), Err(reason)) => self.fail(now, reason),
+            (Some(_), Err(reason)) => self.fail(now, &reason),
             (None, _) => {}
         }
     }
@@ -259,6 +272,8 @@ impl Failover {
         match verdict {
             Ok(()) if matches!(run.stage, Stage::Proving { .. }) => {
                 run.stage = Stage::Trusted;
+                // What waited for the verdict is decoded from now on.
+                run.silent_since = run.silent_since.map(|_| now);
                 let candidate = run.candidate;
                 self.fruitless = 0;
                 self.complaint = None;
@@ -268,14 +283,14 @@ impl Failover {
                 }
             }
             Ok(()) => {}
-            Err(reason) => self.fail(now, reason),
+            Err(reason) => self.fail(now, &reason),
         }
     }
 
     /// The decoder of `attempt` reported an error, or showed something that cannot be right.
     pub fn handle_failure(&mut self, now: Monotonic, attempt: u32, reason: String) {
         if self.current(attempt).is_some() {
-            self.fail(now, reason);
+            self.fail(now, &reason);
         }
     }
 
@@ -299,7 +314,7 @@ impl Failover {
             Some(Stage::Trusted) => "shows no more pictures",
             None => return,
         };
-        self.fail(now, format!("{reason} ({} ms)", self.patience().as_millis()));
+        self.fail(now, &format!("{reason} ({} ms)", self.patience().as_millis()));
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is due, if at all.
@@ -332,9 +347,8 @@ impl Failover {
     /// A trusted decoder gets one more: a single damaged unit gives no picture, and nothing follows it when
     /// the screen stands still.
     fn limit(&self) -> usize {
-        let Some(run) = &self.run else { return 0 };
-        let held = run.shape.depth() + self.candidates[run.candidate].holds;
-        held as usize + usize::from(run.stage == Stage::Trusted)
+        let trusted = self.run.as_ref().is_some_and(|run| run.stage == Stage::Trusted);
+        self.may_hold() as usize + usize::from(trusted)
     }
 
     fn wish(&mut self, now: Monotonic) {
@@ -356,7 +370,10 @@ impl Failover {
 
     fn stop(&mut self) {
         if let Some(run) = self.run.take() {
-            self.effects.push_back(Effect::Stop { attempt: run.attempt });
+            self.effects.push_back(Effect::Stop {
+                attempt: run.attempt,
+                drain: run.stage == Stage::Trusted,
+            });
         }
     }
 
@@ -403,7 +420,7 @@ impl Failover {
         }
     }
 
-    fn fail(&mut self, now: Monotonic, reason: String) {
+    fn fail(&mut self, now: Monotonic, reason: &str) {
         let Some(run) = self.run.take() else { return };
         let stage = match run.stage {
             Stage::Opening { .. } => FailureStage::Open,
@@ -412,12 +429,15 @@ impl Failover {
             Stage::Trusted => FailureStage::Running,
         };
         let candidate = self.candidates[run.candidate].clone();
-        self.effects.push_back(Effect::Stop { attempt: run.attempt });
+        self.effects.push_back(Effect::Stop {
+            attempt: run.attempt,
+            drain: false,
+        });
         self.effects
             .push_back(Effect::Report(ReceiveEvent::DecoderFailed(DecoderFailure {
                 name: candidate.name.to_owned(),
                 stage,
-                reason: reason.clone(),
+                reason: reason.to_owned(),
             })));
         self.out[run.candidate] = true;
         let proven_software = !candidate.hardware && stage == FailureStage::Running;

@@ -110,7 +110,10 @@ fn every_way_to_fail_leads_to_the_next_candidate() {
     let effects = drain(&mut m);
     assert_eq!(started(&effects), Some((3, AV)));
     assert_eq!(failure(&effects).unwrap().stage, FailureStage::Proof);
-    assert!(effects.contains(&Effect::Stop { attempt: 2 }));
+    assert!(effects.contains(&Effect::Stop {
+        attempt: 2,
+        drain: false
+    }));
     trust(&mut m, ms(7), 3, 1);
     assert_eq!(drain(&mut m), [Effect::Selected { candidate: AV }]);
 }
@@ -374,7 +377,7 @@ impl Witness {
                     assert!(!self.failed.contains(&machine.candidates()[candidate].name));
                     (self.alive, self.newest, self.running) = (Some(attempt), attempt, Some(candidate));
                 }
-                Effect::Stop { attempt } => {
+                Effect::Stop { attempt, .. } => {
                     assert_eq!(self.alive.take(), Some(attempt));
                 }
                 Effect::Report(ReceiveEvent::DecoderFailed(_)) => {

@@ -33,13 +33,18 @@ fn every_conformance_stream_gives_its_published_pictures() {
     let mut wrong = Vec::new();
     for row in manifest() {
         let bench = Bench::software();
-        bench.play(&split(&read(repository().join("tests/data/h264").join(&row.file))));
+        bench.play(&split(&read(
+            repository().join("tests/data/h264").join(&row.file),
+        )));
         let (pictures, digest, failures) = bench.seen.look(|log| {
             let failures = log.failures().len();
             (log.pictures.len(), hex(&log.all.clone().finalize()), failures)
         });
         if !row.damaged && (pictures != row.pictures || !row.digests.contains(&digest) || failures > 0) {
-            wrong.push(format!("{}: {pictures} of {} pictures, {digest}", row.file, row.pictures));
+            wrong.push(format!(
+                "{}: {pictures} of {} pictures, {digest}",
+                row.file, row.pictures
+            ));
         }
         if row.damaged && pictures == 0 {
             wrong.push(format!("{}: no pictures at all", row.file));
@@ -66,10 +71,17 @@ fn more_than_eight_bits_is_a_failure_with_a_reason() {
     }
     let reason = bench.seen.wait(
         "the failure",
-        |log| log.events.iter().any(|event| matches!(event, ReceiveEvent::Failed { .. })),
+        |log| {
+            log.events
+                .iter()
+                .any(|event| matches!(event, ReceiveEvent::Failed { .. }))
+        },
         |log| format!("{:?}", log.events),
     );
-    assert!(reason.contains("StreamUnsupported") && reason.contains("10 bits"), "{reason}");
+    assert!(
+        reason.contains("StreamUnsupported") && reason.contains("10 bits"),
+        "{reason}"
+    );
     // The next stream on the same connection is shown.
     let good = clip("baseline");
     bench.play(&good.units);
@@ -86,18 +98,27 @@ fn the_tap_carries_every_unit_once_and_whole() {
             assert_eq!(unit.sequence as usize, n + 1);
             assert_eq!(unit.idr, n % 15 == 0);
         }
-        let tapped: Vec<u8> = log.units.iter().flat_map(|unit| unit.data.iter().copied()).collect();
+        let tapped: Vec<u8> = log
+            .units
+            .iter()
+            .flat_map(|unit| unit.data.iter().copied())
+            .collect();
         let nals = |stream: &[u8]| -> Vec<(u8, usize)> {
             crossdesk_core::h264::nals(stream)
                 .map(|nal| (nal.bytes()[0], nal.bytes().len()))
                 .filter(|(header, _)| header & 0x1f != 9)
                 .collect()
         };
-        let count = |list: &[(u8, usize)], kind: u8| list.iter().filter(|(header, _)| header & 0x1f == kind).count();
+        let count =
+            |list: &[(u8, usize)], kind: u8| list.iter().filter(|(header, _)| header & 0x1f == kind).count();
         let (before, after) = (nals(&clip.stream), nals(&tapped));
         for kind in [1, 5] {
             assert_eq!(count(&before, kind), count(&after, kind), "slices");
         }
-        assert_eq!((count(&after, 7), count(&after, 8)), (3, 3), "one SPS and PPS an IDR");
+        assert_eq!(
+            (count(&after, 7), count(&after, 8)),
+            (3, 3),
+            "one SPS and PPS an IDR"
+        );
     });
 }

@@ -40,13 +40,8 @@ pub struct Log {
 
 impl Log {
     pub fn selected(&self) -> Vec<&str> {
-        let name = |event: &'_ ReceiveEvent| match event {
-            ReceiveEvent::DecoderSelected { .. } => true,
-            _ => false,
-        };
         self.events
             .iter()
-            .filter(|event| name(event))
             .filter_map(|event| match event {
                 ReceiveEvent::DecoderSelected { name, .. } => Some(name.as_str()),
                 _ => None,
@@ -58,9 +53,11 @@ impl Log {
         self.events
             .iter()
             .filter_map(|event| match event {
-                ReceiveEvent::DecoderFailed(failure) => {
-                    Some((failure.name.as_str(), failure.stage.as_str(), failure.reason.as_str()))
-                }
+                ReceiveEvent::DecoderFailed(failure) => Some((
+                    failure.name.as_str(),
+                    failure.stage.as_str(),
+                    failure.reason.as_str(),
+                )),
                 _ => None,
             })
             .collect()
@@ -86,8 +83,15 @@ impl Recorder {
 
     /// Waits until `reached`, then looks once more with `look`; panics when it takes too long.
     #[track_caller]
-    pub fn wait<T>(&self, what: &str, mut reached: impl FnMut(&Log) -> bool, look: impl FnOnce(&Log) -> T) -> T {
-        let waited = self.news.wait_timeout_while(self.log.lock().unwrap(), PATIENCE, |log| !reached(log));
+    pub fn wait<T>(
+        &self,
+        what: &str,
+        mut reached: impl FnMut(&Log) -> bool,
+        look: impl FnOnce(&Log) -> T,
+    ) -> T {
+        let waited = self
+            .news
+            .wait_timeout_while(self.log.lock().unwrap(), PATIENCE, |log| !reached(log));
         let (log, timeout) = waited.unwrap();
         assert!(
             !timeout.timed_out(),
@@ -97,6 +101,15 @@ impl Recorder {
             log.events
         );
         look(&log)
+    }
+
+    /// Waits for a live picture interval, or until `reached`.
+    pub fn wait_briefly(&self, mut reached: impl FnMut(&Log) -> bool) {
+        let interval = Duration::from_millis(30);
+        drop(
+            self.news
+                .wait_timeout_while(self.log.lock().unwrap(), interval, |log| !reached(log)),
+        );
     }
 
     pub fn look<T>(&self, look: impl FnOnce(&Log) -> T) -> T {
@@ -222,12 +235,29 @@ impl Bench {
         for unit in units {
             let before = self.seen.look(|log| log.pictures.len());
             self.push(unit);
-            self.seen.wait("the unit's own picture", |log| log.pictures.len() > before, |_| ());
+            self.seen.wait(
+                "the unit's own picture",
+                |log| log.pictures.len() > before,
+                |_| (),
+            );
         }
     }
 
+    /// Pushes units one at a time, each after the picture of the one before, but without waiting longer than
+    /// a viewer's patience while a decoder is being replaced.
+    #[track_caller]
+    pub fn step_or_follow(&self, units: &[Bytes]) {
+        for (n, unit) in units.iter().enumerate() {
+            self.push(unit);
+            self.seen.wait_briefly(|log| log.pictures.len() > n);
+        }
+        self.seen
+            .wait("all pictures", |log| log.pictures.len() >= units.len(), |_| ());
+    }
+
     pub fn digests(&self) -> Vec<String> {
-        self.seen.look(|log| log.pictures.iter().map(|picture| picture.sha1.clone()).collect())
+        self.seen
+            .look(|log| log.pictures.iter().map(|picture| picture.sha1.clone()).collect())
     }
 }
 

@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use crossdesk_core::time::Monotonic;
 use gst::prelude::*;
 use gst_app::{AppSink, AppSinkCallbacks, AppSrc};
 
 use super::Unit;
+use super::gate::Gate;
 use super::inbox::{Inbox, Report};
 use super::tap::Tap;
+use crate::clock;
 use crate::gst::elements;
 use crate::gst::tag::Tag;
 use crate::plan::decode::{DecodePlan, QUEUE_BYTES, QUEUE_UNITS, SINK_PICTURES};
@@ -28,6 +31,7 @@ pub(super) struct Graph {
     source: AppSrc,
     queue: gst::Element,
     pictures: AppSink,
+    gate: Arc<Gate>,
     disposed: bool,
 }
 
@@ -48,6 +52,7 @@ impl Graph {
             source,
             queue,
             pictures,
+            gate: Arc::default(),
             disposed: false,
         };
         let mut chain = vec![graph.queue.clone()];
@@ -62,6 +67,7 @@ impl Graph {
             .and_then(|()| tee.link(&graph.queue))
             .map_err(|error| error.to_string())?;
         skip_undecoded(&graph.queue);
+        graph.gate.clone().guard(&graph.queue);
         watch(&graph.pipeline, hooks);
         if let Err(error) = graph.pipeline.set_state(gst::State::Playing) {
             graph.shut();
@@ -111,12 +117,24 @@ impl Graph {
         self.pictures.try_pull_sample(gst::ClockTime::ZERO)
     }
 
+    /// The next decoded picture, waited for until `deadline`; `None` also after the last one.
+    pub fn pull_until(&self, deadline: Monotonic) -> Option<gst::Sample> {
+        let left = u64::try_from(deadline.since(clock::now()).as_micros()).unwrap_or(u64::MAX);
+        self.pictures.try_pull_sample(gst::ClockTime::from_useconds(left))
+    }
+
+    /// What stands between the queue and the decoder.
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
     /// Says that no access unit follows.
     pub fn end(&self) {
         let _ = self.source.end_of_stream();
     }
 
     fn shut(&mut self) {
+        self.gate.open();
         if !std::mem::replace(&mut self.disposed, true) {
             let _ = self.pipeline.set_state(gst::State::Null);
         }
@@ -128,6 +146,7 @@ impl Graph {
         let (done, finished) = mpsc::sync_channel(1);
         let pipeline = self.pipeline.clone();
         self.disposed = true;
+        self.gate.open();
         let work = move || {
             let _ = pipeline.set_state(gst::State::Null);
             let _ = done.send(());
@@ -232,7 +251,11 @@ fn watch(pipeline: &gst::Pipeline, hooks: &Hooks) {
                 .src()
                 .map(|source| source.name().to_string())
                 .unwrap_or_default();
-            let reason = format!("{} ({element})", error.error());
+            // The last line of the debug text is the decoder's own sentence; the rest is its source code.
+            let debug = error.debug().unwrap_or_default();
+            let detail = debug.lines().nth(1).unwrap_or_default();
+            let separator = if detail.is_empty() { "" } else { " " };
+            let reason = format!("{}{separator}{detail} ({element})", error.error());
             drop(inbox.report(Report::Error { attempt, reason }));
         }
         gst::BusSyncReply::Drop

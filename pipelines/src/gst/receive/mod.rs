@@ -5,6 +5,7 @@
 //! [`Failover`](crate::plan::failover::Failover). Graphs are opened and stopped on spare threads, because a
 //! driver may hang in either.
 
+mod gate;
 mod graph;
 mod inbox;
 mod ledger;

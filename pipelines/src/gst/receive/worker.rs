@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossdesk_core::h264::{Conditioner, Sps};
+use crossdesk_core::h264::{Conditioner, Sps, UnitRefusal};
 use crossdesk_core::time::Monotonic;
 
 use super::Unit;
@@ -25,8 +25,13 @@ use crate::plan::replay::{self, Replay};
 use crate::plan::shape::StreamShape;
 use crate::receive::{Pace, ReceiveConfig, ReceiveEvent, ReceiveOutput};
 
-/// Pictures kept back while the first one is compared; a few hardware surfaces can be spared, not many.
-const MAX_HELD: usize = 4;
+/// Access units a decoder gets beyond those it may hold before its first picture was accepted. A few, so that
+/// a decoder that holds one more than it should still shows its first picture; not more, because its pictures
+/// wait unseen in the device's few surfaces until then.
+const PROOF_AHEAD: u32 = 4;
+/// How long a sound graph may take to give its last pictures when the stream changes into one that its
+/// settings do not fit. Nothing is decoded meanwhile.
+const DRAIN_PATIENCE: Duration = Duration::from_millis(100);
 /// In lossless pace, access units given to the decoder ahead of its pictures: enough for any reordering.
 const LOSSLESS_WINDOW: usize = 24;
 /// In lossless pace nothing says that a decoder consumed a unit without showing a picture, so look.
@@ -69,6 +74,8 @@ pub(super) struct Worker {
     graph: Option<(u32, Graph)>,
     proof: Proof,
     held: VecDeque<Held>,
+    /// A drain was asked for and could not begin yet.
+    finishing: bool,
     memory: Memory,
 }
 
@@ -95,6 +102,7 @@ impl Worker {
             graph: None,
             proof: Proof::None,
             held: VecDeque::new(),
+            finishing: false,
             memory: Memory::System,
         }
     }
@@ -122,9 +130,8 @@ impl Worker {
             for unit in units {
                 self.take_unit(unit);
             }
-            if finish {
-                self.finish();
-            }
+            self.finishing |= finish;
+            self.finish_when_settled();
             self.machine.handle_timeout(clock::now());
         }
         if let Some((_, graph)) = self.graph.take() {
@@ -155,6 +162,9 @@ impl Worker {
         let conditioned = match self.conditioner.condition(waiting.data) {
             Ok(conditioned) => conditioned,
             Err(refusal) => {
+                if let UnitRefusal::PictureTooLarge(_) = refusal {
+                    self.machine.handle_unsupported(refusal.to_string());
+                }
                 self.output.event(ReceiveEvent::UnitRefused {
                     sequence: waiting.sequence,
                     reason: refusal.to_string(),
@@ -232,14 +242,16 @@ impl Worker {
         let Some((_, graph)) = self.graph.as_ref().filter(|(current, _)| *current == attempt) else {
             return;
         };
+        if let (Proof::Awaited(idr @ None), true) = (&mut self.proof, unit.idr && decode) {
+            *idr = Some(unit.clone());
+            graph.gate().hold_after(
+                unit.sequence
+                    .saturating_add(self.machine.may_hold() + PROOF_AHEAD),
+            );
+        }
         if let Err(reason) = graph.push(unit, decode) {
             self.machine.handle_failure(clock::now(), attempt, reason);
-            return;
-        }
-        if decode {
-            if let (Proof::Awaited(idr @ None), true) = (&mut self.proof, unit.idr) {
-                *idr = Some(unit.clone());
-            }
+        } else if decode {
             self.machine.handle_fed(clock::now(), attempt, unit.sequence);
         }
     }
@@ -253,7 +265,7 @@ impl Worker {
                     shape,
                 } => self.start(attempt, candidate, &shape),
                 Effect::Prove { .. } => self.proof = Proof::Awaited(None),
-                Effect::Stop { attempt } => self.stop(attempt),
+                Effect::Stop { attempt, drain } => self.stop(attempt, drain),
                 Effect::Selected { candidate } => {
                     let row = self.rows[candidate];
                     self.output.event(ReceiveEvent::DecoderSelected {
@@ -291,11 +303,26 @@ impl Worker {
         }
     }
 
-    fn stop(&mut self, attempt: u32) {
+    fn stop(&mut self, attempt: u32, drain: bool) {
+        let Some((_, graph)) = self.graph.take_if(|(current, _)| *current == attempt) else {
+            return;
+        };
+        if drain {
+            self.drain(attempt, &graph);
+        }
         self.held.clear();
         self.proof = Proof::None;
-        if let Some((_, graph)) = self.graph.take_if(|(current, _)| *current == attempt) {
-            graph.dispose(Duration::ZERO);
+        graph.dispose(Duration::ZERO);
+    }
+
+    /// Takes the last pictures of a sound graph that another one follows.
+    fn drain(&mut self, attempt: u32, graph: &Graph) {
+        graph.end();
+        let deadline = clock::now() + DRAIN_PATIENCE;
+        while let Some(sample) = graph.pull_until(deadline) {
+            if self.take_picture(attempt, &sample).is_err() {
+                return;
+            }
         }
     }
 
@@ -308,18 +335,19 @@ impl Worker {
                 self.take_pictures();
                 self.machine.handle_failure(now, attempt, reason);
             }
-            Report::Drained { attempt } => {
+            Report::Drained { attempt } if self.machine.is_current(attempt) => {
                 self.take_pictures();
                 self.machine.handle_drained(attempt);
                 self.do_effects();
                 self.output.event(ReceiveEvent::Drained);
             }
-            Report::Verdict { attempt, verdict } => {
+            Report::Verdict { attempt, verdict } if self.machine.is_current(attempt) => {
                 self.proof = Proof::None;
                 self.machine.handle_verdict(now, attempt, verdict);
                 self.do_effects();
                 self.release_held(attempt);
             }
+            Report::Drained { .. } | Report::Verdict { .. } => {}
         }
         self.do_effects();
     }
@@ -437,10 +465,8 @@ impl Worker {
             .map_err(|error| format!("no thread to prove it: {error}"))
     }
 
+    /// Keeps a picture until its decoder is believed; bounded by what the decoder is given until then.
     fn hold(&mut self, record: Record, frame: GstFrame, decoded: Monotonic) {
-        if self.held.len() == MAX_HELD {
-            self.held.pop_front();
-        }
         self.held.push_back(Held {
             record,
             frame,
@@ -455,6 +481,9 @@ impl Worker {
         for held in std::mem::take(&mut self.held) {
             let frame = held.frame.complaining_to(Arc::downgrade(&self.inbox), attempt);
             self.deliver(held.record, frame, held.decoded);
+        }
+        if let Some((_, graph)) = &self.graph {
+            graph.gate().open();
         }
     }
 
@@ -473,7 +502,12 @@ impl Worker {
         });
     }
 
-    fn finish(&mut self) {
+    /// Ends the stream for the decoder, once it was given everything.
+    fn finish_when_settled(&mut self) {
+        if !self.finishing || self.machine.is_opening() {
+            return;
+        }
+        self.finishing = false;
         match &self.graph {
             Some((_, graph)) => graph.end(),
             None => self.output.event(ReceiveEvent::Drained),
