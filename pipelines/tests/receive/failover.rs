@@ -40,7 +40,7 @@ fn plays_on(fault: Fault, stage: &str, reason: &str) {
         assert_eq!(log.selected().last(), Some(&SOFTWARE), "{fault:?}");
         assert_eq!(
             log.selected().len(),
-            if stage == "running" { 2 } else { 1 },
+            if at == "running" { 2 } else { 1 },
             "{fault:?}"
         );
     });

@@ -274,8 +274,7 @@ pub fn split(stream: &[u8]) -> Vec<Bytes> {
     AccessUnits::new(stream).map(Bytes::copy_from_slice).collect()
 }
 
-/// A stream of this suite (`tests/data`) or of `doctor` (`clips`), and the SHA-1 of each of its pictures as
-/// FFmpeg decodes it.
+/// A stream of this suite (`tests/data`), and the SHA-1 of each of its pictures as FFmpeg decodes it.
 pub struct Clip {
     pub stream: Vec<u8>,
     pub units: Vec<Bytes>,
@@ -283,11 +282,7 @@ pub struct Clip {
 }
 
 pub fn clip(name: &str) -> Clip {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folder = [root.join("clips"), root.join("tests/data")]
-        .into_iter()
-        .find(|folder| folder.join(format!("{name}.h264")).exists())
-        .unwrap_or_else(|| panic!("no clip {name}"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let stream = read(folder.join(format!("{name}.h264")));
     let digests = String::from_utf8(read(folder.join(format!("{name}.sha1")))).unwrap();
     Clip {
