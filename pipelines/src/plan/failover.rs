@@ -288,9 +288,9 @@ impl Failover {
     }
 
     /// The decoder of `attempt` reported an error, or showed something that cannot be right.
-    pub fn handle_failure(&mut self, now: Monotonic, attempt: u32, reason: String) {
+    pub fn handle_failure(&mut self, now: Monotonic, attempt: u32, reason: &str) {
         if self.current(attempt).is_some() {
-            self.fail(now, &reason);
+            self.fail(now, reason);
         }
     }
 

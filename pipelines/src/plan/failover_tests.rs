@@ -193,7 +193,7 @@ fn proven_software_starts_again_at_the_next_idr_and_is_never_out() {
     trust(&mut m, ms(0), 1, 1);
     drain(&mut m);
     for round in 1..10_u32 {
-        m.handle_failure(ms(1), round, "corrupt".to_owned());
+        m.handle_failure(ms(1), round, "corrupt");
         assert_eq!(started(&drain(&mut m)), None, "its replay would fail again");
         assert!(!m.admit(ms(2), false, false));
         m.handle_idr(ms(3), &shape(64, 64));
@@ -208,11 +208,11 @@ fn proven_software_starts_again_at_the_next_idr_and_is_never_out() {
 fn unproven_software_gives_way_and_the_last_one_keeps_trying() {
     let mut m = Failover::new(candidates(&["avdec_h264", "openh264dec"]));
     m.handle_idr(ms(0), &shape(64, 64));
-    m.handle_failure(ms(1), 1, "error".to_owned());
+    m.handle_failure(ms(1), 1, "error");
     assert_eq!(started(&drain(&mut m)[1..]), Some((2, 1)));
     for attempt in 2..=4 {
         m.handle_opened(ms(2), attempt, Ok(()));
-        m.handle_failure(ms(2), attempt, "error".to_owned());
+        m.handle_failure(ms(2), attempt, "error");
         let effects = drain(&mut m);
         let complaint = (attempt == 4).then_some(ReceiveFailure::DecoderFailed);
         assert_eq!(failed(&effects), complaint);
@@ -227,7 +227,7 @@ fn a_forced_hardware_decoder_that_fails_ends_in_a_reason() {
     m.handle_idr(ms(0), &shape(64, 64));
     trust(&mut m, ms(0), 1, 1);
     drain(&mut m);
-    m.handle_failure(ms(1), 1, "died".to_owned());
+    m.handle_failure(ms(1), 1, "died");
     assert_eq!(failed(&drain(&mut m)), Some(ReceiveFailure::DecoderFailed));
     m.handle_idr(ms(2), &shape(64, 64));
     assert_eq!(failed(&drain(&mut m)), None, "said once");
@@ -319,7 +319,7 @@ fn late_news_of_an_abandoned_try_is_ignored() {
     drain(&mut m);
     m.handle_opened(ms(2100), 1, Ok(()));
     m.handle_verdict(ms(2100), 1, Ok(()));
-    m.handle_failure(ms(2100), 1, "late".to_owned());
+    m.handle_failure(ms(2100), 1, "late");
     assert!(drain(&mut m).is_empty());
     assert_eq!(m.feeding(), None);
 }
@@ -422,7 +422,7 @@ proptest! {
                 Step::Verdict(good) => {
                     m.handle_verdict(ms(now), witness.newest, if good { Ok(()) } else { Err("no".to_owned()) });
                 }
-                Step::Failure => m.handle_failure(ms(now), witness.newest, "no".to_owned()),
+                Step::Failure => m.handle_failure(ms(now), witness.newest, "no"),
                 Step::Drained => m.handle_drained(witness.newest),
                 Step::Lost => m.handle_lost(ms(now)),
                 Step::Time(passed) => {

@@ -250,7 +250,7 @@ impl Worker {
             );
         }
         if let Err(reason) = graph.push(unit, decode) {
-            self.machine.handle_failure(clock::now(), attempt, reason);
+            self.machine.handle_failure(clock::now(), attempt, &reason);
         } else if decode {
             self.machine.handle_fed(clock::now(), attempt, unit.sequence);
         }
@@ -333,7 +333,7 @@ impl Worker {
             Report::Error { attempt, reason } => {
                 // Pictures it gave before it died are good.
                 self.take_pictures();
-                self.machine.handle_failure(now, attempt, reason);
+                self.machine.handle_failure(now, attempt, &reason);
             }
             Report::Drained { attempt } if self.machine.is_current(attempt) => {
                 self.take_pictures();
@@ -383,7 +383,7 @@ impl Worker {
         {
             let attempt = *attempt;
             if let Err(reason) = self.take_picture(attempt, &sample) {
-                self.machine.handle_failure(clock::now(), attempt, reason);
+                self.machine.handle_failure(clock::now(), attempt, &reason);
             }
             self.do_effects();
         }

@@ -1,0 +1,114 @@
+//! More than can be decoded or taken: bounded queues, no blocking, recovery at the next IDR.
+
+use bytes::Bytes;
+use crossdesk_core::media::{AccessUnit, MAX_ACCESS_UNIT_BYTES};
+use crossdesk_core::time::Monotonic;
+use crossdesk_pipelines::clock;
+use crossdesk_pipelines::receive::{DecoderChoice, Pace, Receive, ReceiveEvent, Refused};
+
+use crate::support::{Bench, PATIENCE, clip, read, repository, split};
+
+fn unit(data: &Bytes) -> AccessUnit {
+    AccessUnit {
+        data: data.clone(),
+        received: clock::now(),
+    }
+}
+
+#[test]
+fn a_decoder_that_falls_behind_skips_to_an_idr_and_the_tap_does_not() {
+    let units = split(&read(
+        repository().join("tests/data/desktop/desktop-1080p30.h264"),
+    ));
+    let bench = Bench::start(DecoderChoice::Software, Pace::Live);
+    let overloaded = || {
+        bench
+            .seen
+            .look(|log| log.events.contains(&ReceiveEvent::Overloaded))
+    };
+    bench.step(&units[..1]);
+    let mut accepted = 1;
+    // As fast as the machine can: many times faster than it decodes.
+    for data in units.iter().cycle().skip(1).take(20 * units.len()) {
+        bench.receiver.wait_for_room(data.len(), PATIENCE);
+        accepted += usize::from(bench.receiver.push(unit(data)).is_ok());
+        if overloaded() {
+            break;
+        }
+    }
+    bench.seen.wait(
+        "the overload",
+        |log| log.events.contains(&ReceiveEvent::Overloaded),
+        |_| (),
+    );
+    bench.seen.wait(
+        "every unit at the tap",
+        |log| log.units.len() == accepted,
+        |log| {
+            assert!(log.events.contains(&ReceiveEvent::KeyframeWanted));
+            assert!(log.failures().is_empty(), "{:?}", log.failures());
+        },
+    );
+    // What was queued comes out; then life goes on with the next IDR.
+    bench.receiver.finish();
+    bench.seen.wait("the end", crate::support::Log::drained, |_| ());
+    bench.step(&units[..5]);
+}
+
+#[test]
+fn units_that_are_none_are_refused_at_the_door() {
+    let bench = Bench::start(DecoderChoice::Auto, Pace::Live);
+    let push = |data: Vec<u8>| {
+        bench.receiver.push(AccessUnit {
+            data: Bytes::from(data),
+            received: Monotonic::ZERO,
+        })
+    };
+    assert_eq!(push(Vec::new()), Err(Refused::NotAccessUnit));
+    assert_eq!(push(b"hello".to_vec()), Err(Refused::NotAccessUnit));
+    let mut large = vec![0, 0, 0, 1, 0x65];
+    large.resize(MAX_ACCESS_UNIT_BYTES + 1, 0x55);
+    assert_eq!(push(large), Err(Refused::TooLarge));
+    bench.step(&clip("baseline").units);
+}
+
+#[test]
+fn a_group_with_a_missing_unit_is_not_shown_past_the_gap() {
+    let clip = clip("baseline");
+    let bench = Bench::start(DecoderChoice::Auto, Pace::Live);
+    bench.step(&clip.units[..3]);
+    // A damaged unit counts as missing: what refers to it must not be shown.
+    bench.push(&Bytes::from_static(&[0, 0, 0, 1, 0xff, 0xff]));
+    for data in &clip.units[4..] {
+        bench.push(data);
+    }
+    for data in &clip.units[..2] {
+        bench.push(data);
+    }
+    bench.seen.wait(
+        "the next group",
+        |log| log.pictures.len() >= 5,
+        |log| {
+            let shown: Vec<&str> = log.pictures.iter().map(|picture| picture.sha1.as_str()).collect();
+            let expected = [&clip.digests[..3], &clip.digests[..2]].concat();
+            assert_eq!(shown, expected);
+            assert!(log.events.contains(&ReceiveEvent::KeyframeWanted));
+        },
+    );
+}
+
+#[test]
+fn many_short_lives_leave_no_thread_behind() {
+    let threads = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+    let clip = clip("baseline");
+    let live = || {
+        let bench = Bench::start(DecoderChoice::Auto, Pace::Live);
+        bench.step(&clip.units[..2]);
+    };
+    live();
+    let before = threads();
+    for _ in 0..30 {
+        live();
+    }
+    assert!(threads() <= before + 2, "{} threads, {before} before", threads());
+}
