@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::agent::AgentOptions;
+use crate::config::Environment;
 
 use super::Exit;
 
@@ -87,7 +88,7 @@ impl From<Args> for AgentOptions {
 }
 
 /// Runs the agent until its parent hangs up.
-pub fn run(args: Args) -> anyhow::Result<Exit> {
-    crate::agent::run(&args.into())?;
+pub fn run(args: Args, environment: &Environment) -> anyhow::Result<Exit> {
+    crate::agent::run(&args.into(), environment)?;
     Ok(Exit::Success)
 }

@@ -67,7 +67,7 @@ pub fn main() -> ExitCode {
     let environment = Environment::read();
     let printer = Printer::new(&environment);
     let ended = match cli.command {
-        Command::Agent(args) => agent::run(args),
+        Command::Agent(args) => agent::run(args, &environment),
         Command::Doctor(args) => doctor::run(&args, &printer),
         Command::View(args) => view::run(&args, &printer, &environment),
         Command::Completions(args) => completions::run(&args, &printer),

@@ -1,6 +1,9 @@
 //! The one integration test binary.
 
+mod agent;
 mod docs;
 mod fuzz_inputs;
 mod protocol;
 mod streams;
+mod support;
+mod tidy;

@@ -1,0 +1,84 @@
+//! Where diagnostics go: a file in the caller's log directory, else standard error. Never stdout.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Name of the log file inside `--log-dir`.
+const FILE_NAME: &str = "agent.log";
+
+/// Starts logging. A log directory that cannot be written costs the log, not the session: that is said once on
+/// standard error.
+pub fn start(directory: Option<&Path>, filter: Option<&str>) {
+    let filter = EnvFilter::try_new(filter.unwrap_or("info")).unwrap_or_else(|_| EnvFilter::new("info"));
+    let sink = match directory.map(open) {
+        None => Sink::Stderr,
+        Some(Ok(file)) => Sink::File(Mutex::new(file)),
+        Some(Err(error)) => {
+            let directory = directory
+                .map(Path::display)
+                .expect("an open failed, so there is a directory");
+            let text = format!("crossdesk-cli: no log is written: {directory}/{FILE_NAME}: {error}\n");
+            // A closed stderr leaves nobody to tell.
+            let _ = io::stderr().write_all(text.as_bytes());
+            Sink::Stderr
+        }
+    };
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .log_internal_errors(false);
+    // A second start in one process (tests) keeps the first.
+    let _ = builder.with_writer(sink).try_init();
+}
+
+fn open(directory: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(directory.join(FILE_NAME))
+}
+
+enum Sink {
+    Stderr,
+    File(Mutex<File>),
+}
+
+/// One log line on its way; a full disk loses the line and nothing else.
+enum Line<'a> {
+    Stderr(io::Stderr),
+    File(&'a Mutex<File>),
+}
+
+impl Write for Line<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // A log that cannot be written must never become an error somebody reports by logging.
+        let _ = match self {
+            Self::Stderr(stderr) => stderr.write_all(bytes),
+            Self::File(file) => file
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .write_all(bytes),
+        };
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Sink {
+    type Writer = Line<'a>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        match self {
+            Self::Stderr => Line::Stderr(io::stderr()),
+            Self::File(file) => Line::File(file),
+        }
+    }
+}
