@@ -19,6 +19,11 @@ demo: setup
 test: setup
 	@.ci/test
 
+# Standard output carries the table or the JSON object and nothing else.
+bench:
+	@.ci/setup >&2
+	@cargo bench --quiet --bench bench -- $(if $(JSON),--json) $(if $(ONLY),--only "$(ONLY)") $(if $(QUICK),--quick)
+
 docs: setup
 	UPDATE_EXPECT=1 cargo test --test it docs::
 
