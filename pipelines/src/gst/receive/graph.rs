@@ -25,6 +25,14 @@ pub(super) struct Hooks {
     pub tap: Arc<Tap>,
 }
 
+/// Why a graph did not take an access unit.
+pub(super) enum NotPushed {
+    /// Too many wait before the parser already: more arrive at once than any stream sends, or it is stuck.
+    Full,
+    /// It has stopped, for this reason.
+    Broken(String),
+}
+
 /// A playing graph. Dropping it without [`dispose`](Self::dispose) disposes of it too.
 pub(super) struct Graph {
     pipeline: gst::Pipeline,
@@ -77,9 +85,9 @@ impl Graph {
     }
 
     /// Hands over an access unit; `decode` says whether the decoder is to see it.
-    pub fn push(&self, unit: &Unit, decode: bool) -> Result<(), String> {
+    pub fn push(&self, unit: &Unit, decode: bool) -> Result<(), NotPushed> {
         if self.source.current_level_buffers() >= u64::from(QUEUE_UNITS) {
-            return Err("takes no more access units".to_owned());
+            return Err(NotPushed::Full);
         }
         let mut buffer = gst::Buffer::from_slice(unit.data.clone());
         let fresh = buffer.get_mut().expect("a new buffer has one owner");
@@ -95,10 +103,10 @@ impl Graph {
             decode,
         };
         tag.attach(fresh);
-        self.source
-            .push_buffer(buffer)
-            .map(|_| ())
-            .map_err(|error| format!("takes no access unit ({error})"))
+        match self.source.push_buffer(buffer) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(NotPushed::Broken(format!("takes no access unit ({error})"))),
+        }
     }
 
     /// Access units and bytes that wait for the decoder.

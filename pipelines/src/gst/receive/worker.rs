@@ -8,7 +8,7 @@ use crossdesk_core::h264::{Conditioner, Sps, UnitRefusal};
 use crossdesk_core::time::Monotonic;
 
 use super::Unit;
-use super::graph::{Graph, Hooks};
+use super::graph::{Graph, Hooks, NotPushed};
 use super::inbox::{Batch, Inbox, Report, Waiting};
 use super::ledger::{Ledger, Record};
 use super::tap::Tap;
@@ -249,10 +249,12 @@ impl Worker {
                     .saturating_add(self.machine.may_hold() + PROOF_AHEAD),
             );
         }
-        if let Err(reason) = graph.push(unit, decode) {
-            self.machine.handle_failure(clock::now(), attempt, &reason);
-        } else if decode {
-            self.machine.handle_fed(clock::now(), attempt, unit.sequence);
+        let now = clock::now();
+        match graph.push(unit, decode) {
+            Ok(()) if decode => self.machine.handle_fed(now, attempt, unit.sequence),
+            Ok(()) => {}
+            Err(NotPushed::Full) => self.lose(now),
+            Err(NotPushed::Broken(reason)) => self.machine.handle_failure(now, attempt, &reason),
         }
     }
 
