@@ -2,10 +2,15 @@
 //!
 //! Nothing here knows GStreamer: the input is borrowed planes (`picture::Planes`), the output is owned bytes.
 
+mod color;
 pub mod desktop;
+mod i420;
 mod pack;
+mod planes;
 pub mod png;
 mod pool;
 
+pub use i420::append_planar;
 pub use pack::{nv12_len, pack_nv12};
+pub use planes::covers;
 pub use pool::{Nv12Buffer, Nv12Pool};

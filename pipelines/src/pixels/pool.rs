@@ -134,3 +134,70 @@ impl Drop for Pooled {
         self.home.give_back(std::mem::take(&mut self.bytes));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: PixelSize = PixelSize::new(4, 2);
+
+    #[test]
+    fn header_and_picture_become_one_message() {
+        let pool = Nv12Pool::new(1);
+        let mut buffer = pool.take(3, PixelSize::new(5, 3));
+        buffer.header_mut().copy_from_slice(b"abc");
+        buffer.pixels_mut().copy_from_slice(b"YYYYYYYYUVUV");
+        assert_eq!(&buffer.freeze()[..], b"abcYYYYYYYYUVUV");
+    }
+
+    #[test]
+    fn a_buffer_comes_back_when_its_last_clone_is_gone() {
+        let pool = Nv12Pool::new(2);
+        let message = pool.take(32, SIZE).freeze();
+        let address = message.as_ptr();
+        let slice = message.slice(32..);
+        drop(message);
+        assert_eq!(pool.idle(), 0);
+        drop(slice);
+        assert_eq!(pool.idle(), 1);
+        assert_eq!(pool.take(32, SIZE).freeze().as_ptr(), address);
+    }
+
+    #[test]
+    fn an_unfinished_buffer_comes_back_too() {
+        let pool = Nv12Pool::new(2);
+        drop(pool.take(0, SIZE));
+        assert_eq!(pool.idle(), 1);
+    }
+
+    #[test]
+    fn no_more_than_the_bound_is_kept() {
+        let pool = Nv12Pool::new(2);
+        let used: Vec<Bytes> = (0..5).map(|_| pool.take(0, SIZE).freeze()).collect();
+        drop(used);
+        assert_eq!(pool.idle(), 2);
+        pool.clear();
+        assert_eq!(pool.idle(), 0);
+    }
+
+    #[test]
+    fn buffers_of_an_earlier_size_are_freed() {
+        let pool = Nv12Pool::new(4);
+        let (old, older) = (pool.take(0, SIZE), pool.take(0, SIZE));
+        drop(older);
+        let new = pool.take(0, PixelSize::new(8, 8));
+        assert_eq!(pool.idle(), 0);
+        drop(old);
+        assert_eq!(pool.idle(), 0);
+        drop(new);
+        assert_eq!(pool.idle(), 1);
+    }
+
+    #[test]
+    fn a_message_outlives_its_pool() {
+        let pool = Nv12Pool::new(1);
+        let message = pool.take(0, SIZE).freeze();
+        drop(pool);
+        assert_eq!(message.len(), 12);
+    }
+}

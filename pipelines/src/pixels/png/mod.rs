@@ -1,8 +1,14 @@
 //! Screenshots: a picture or a part of it as PNG, made only when somebody asks.
 
+mod fit;
+mod render;
+
+use crossdesk_core::media::Color;
 use crossdesk_core::units::{PixelRect, PixelSize};
 
-use crate::picture::{MapError, Picture};
+use self::render::{Renderer, Short};
+use super::covers;
+use crate::picture::{MapError, Picture, Planes};
 
 /// What part of a picture is wanted and how large the result may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,9 +67,26 @@ impl std::error::Error for PngError {
     }
 }
 
+impl From<Short> for PngError {
+    fn from(_: Short) -> Self {
+        Self::ShortPlanes
+    }
+}
+
+/// Sizes guessed before one that fits whatever the picture shows; the first is the size asked for.
+const GUESSES: usize = 3;
+
 /// Makes PNG files and keeps its working memory for the next one; one per worker thread.
 #[derive(Default)]
-pub struct PngEncoder {}
+pub struct PngEncoder {
+    renderer: Renderer,
+}
+
+impl std::fmt::Debug for PngEncoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PngEncoder")
+    }
+}
 
 impl PngEncoder {
     /// An encoder that holds no memory yet.
@@ -73,10 +96,80 @@ impl PngEncoder {
 
     /// Crops, scales, converts and compresses `picture` as `request` asks.
     ///
+    /// The same picture and request give the same file. A region that lies partly outside is cut at the edge of the
+    /// picture; `source_rect` says what is left.
+    ///
     /// # Errors
     /// When the region shows nothing, the decoder's memory cannot be read, or nothing fits into the bytes allowed.
     pub fn encode(&mut self, picture: &Picture, request: &PngRequest) -> Result<Png, PngError> {
-        let _ = (picture, request);
+        let mut result = Err(PngError::Map(MapError("the decoder gave no samples")));
+        let mut read = |planes: Planes<'_>| {
+            result = self.encode_planes(&planes, picture.size, picture.color, request);
+        };
+        picture.frame.map(&mut read).map_err(PngError::Map)?;
+        result
+    }
+
+    /// The same for samples that are mapped already.
+    ///
+    /// # Errors
+    /// As `encode`.
+    pub fn encode_planes(
+        &mut self,
+        planes: &Planes<'_>,
+        source_size: PixelSize,
+        color: Color,
+        request: &PngRequest,
+    ) -> Result<Png, PngError> {
+        let source_rect = fit::clamp_region(request.region, source_size).ok_or(PngError::OutsidePicture)?;
+        if !covers(planes, source_size) {
+            return Err(PngError::ShortPlanes);
+        }
+        let mut image_size = fit::within_edge(source_rect.size(), request.max_edge);
+        let sure_edge = fit::edge_that_surely_fits(source_rect.size(), request.max_bytes).unwrap_or(1);
+        for guess in 1.. {
+            let rgb = self.renderer.render(planes, color, source_rect, image_size)?;
+            let data = compress(rgb, image_size);
+            if data.len() <= request.max_bytes {
+                return Ok(Png {
+                    data,
+                    source_rect,
+                    image_size,
+                    source_size,
+                });
+            }
+            let edge = image_size.longest_edge();
+            if edge <= sure_edge {
+                break;
+            }
+            let next = if guess < GUESSES {
+                fit::smaller_edge(edge, data.len(), request.max_bytes)
+            } else {
+                sure_edge
+            };
+            image_size = fit::within_edge(source_rect.size(), next.max(sure_edge));
+        }
         Err(PngError::TooFewBytes)
     }
+}
+
+/// A PNG file of tight RGB rows.
+///
+/// `Fast` takes a tenth of the time of the default and makes text a third larger; see
+/// `docs/decisions/screenshots.md`.
+fn compress(rgb: &[u8], size: PixelSize) -> Vec<u8> {
+    // Desktop pictures take about one byte a pixel.
+    let mut data = Vec::with_capacity(size.area() as usize);
+    let mut encoder = png::Encoder::new(&mut data, size.width, size.height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_compression(png::Compression::Fast);
+    encoder
+        .write_header()
+        .and_then(|mut writer| {
+            writer.write_image_data(rgb)?;
+            writer.finish()
+        })
+        .expect("memory takes every write, and the rows are as long as the header says");
+    data
 }

@@ -1,0 +1,184 @@
+//! Matrix and range of decoded samples, and the way from one to another without leaving Y'CbCr.
+
+use crossdesk_core::media::{Color, Matrix};
+
+/// Weights of red and blue in luma (ITU-T H.264 table E-5); green has the rest.
+const fn red_blue_weights(matrix: Matrix) -> (f64, f64) {
+    match matrix {
+        Matrix::Bt601 => (0.299, 0.114),
+        Matrix::Bt709 => (0.2126, 0.0722),
+        Matrix::Bt2020 => (0.2627, 0.0593),
+        Matrix::Smpte240 => (0.212, 0.087),
+        Matrix::Fcc => (0.30, 0.11),
+    }
+}
+
+/// How samples of one colour become limited-range BT.601.
+///
+/// Both ends are linear in R'G'B', so the way between them is one 3x3 matrix; grey stays grey, so luma does not
+/// enter chroma. All coefficients are for sample values with 128 taken off chroma.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ToBt601 {
+    pub luma_scale: f64,
+    pub luma_offset: f64,
+    pub luma_from_cb: f64,
+    pub luma_from_cr: f64,
+    pub cb_from_cb: f64,
+    pub cb_from_cr: f64,
+    pub cr_from_cb: f64,
+    pub cr_from_cr: f64,
+}
+
+impl ToBt601 {
+    pub fn new(from: Color) -> Self {
+        let (luma_range, luma_zero, chroma_range) = if from.full_range {
+            (255.0, 0.0, 255.0)
+        } else {
+            (219.0, 16.0, 224.0)
+        };
+        // One unit of source Cb or Cr, with luma zero, as R'G'B' and then as BT.601.
+        let [luma_from_cb, cb_from_cb, cr_from_cb] = bt601_limited(rgb(from.matrix, 1.0 / chroma_range, 0.0));
+        let [luma_from_cr, cb_from_cr, cr_from_cr] = bt601_limited(rgb(from.matrix, 0.0, 1.0 / chroma_range));
+        let luma_scale = 219.0 / luma_range;
+        Self {
+            luma_scale,
+            luma_offset: 16.0 - luma_scale * luma_zero,
+            luma_from_cb,
+            luma_from_cr,
+            cb_from_cb,
+            cb_from_cr,
+            cr_from_cb,
+            cr_from_cr,
+        }
+    }
+}
+
+/// R'G'B' of a colour difference without luma.
+fn rgb(matrix: Matrix, pb: f64, pr: f64) -> [f64; 3] {
+    let (kr, kb) = red_blue_weights(matrix);
+    let red = 2.0 * (1.0 - kr) * pr;
+    let blue = 2.0 * (1.0 - kb) * pb;
+    [red, -(kr * red + kb * blue) / (1.0 - kr - kb), blue]
+}
+
+/// Y', Cb and Cr of limited-range BT.601, in sample steps, without their offsets.
+fn bt601_limited([red, green, blue]: [f64; 3]) -> [f64; 3] {
+    let (kr, kb) = red_blue_weights(Matrix::Bt601);
+    let luma = kr * red + (1.0 - kr - kb) * green + kb * blue;
+    [
+        219.0 * luma,
+        224.0 * (blue - luma) / (2.0 * (1.0 - kb)),
+        224.0 * (red - luma) / (2.0 * (1.0 - kr)),
+    ]
+}
+
+/// The float conversions that tests compare with; written from the definition, sharing nothing with the code.
+#[cfg(test)]
+pub(super) mod reference {
+    use super::*;
+
+    pub const COLORS: [Color; 10] = {
+        let mut colors = [Color::BT601_LIMITED; 10];
+        let matrices = [
+            Matrix::Bt601,
+            Matrix::Bt709,
+            Matrix::Bt2020,
+            Matrix::Smpte240,
+            Matrix::Fcc,
+        ];
+        let mut i = 0;
+        while i < 10 {
+            colors[i] = Color {
+                matrix: matrices[i / 2],
+                full_range: i % 2 == 1,
+            };
+            i += 1;
+        }
+        colors
+    };
+
+    fn weights(matrix: Matrix) -> [f64; 3] {
+        let (r, b) = match matrix {
+            Matrix::Bt601 => (0.299, 0.114),
+            Matrix::Bt709 => (0.2126, 0.0722),
+            Matrix::Bt2020 => (0.2627, 0.0593),
+            Matrix::Smpte240 => (0.212, 0.087),
+            Matrix::Fcc => (0.30, 0.11),
+        };
+        [r, 1.0 - r - b, b]
+    }
+
+    /// R'G'B' from 0 to 1 when legal, not clamped.
+    pub fn to_rgb(color: Color, [y, cb, cr]: [f64; 3]) -> [f64; 3] {
+        let [wr, wg, wb] = weights(color.matrix);
+        let (y, cb, cr) = if color.full_range {
+            (y / 255.0, (cb - 128.0) / 255.0, (cr - 128.0) / 255.0)
+        } else {
+            ((y - 16.0) / 219.0, (cb - 128.0) / 224.0, (cr - 128.0) / 224.0)
+        };
+        let r = y + cr * (2.0 - 2.0 * wr);
+        let b = y + cb * (2.0 - 2.0 * wb);
+        [r, (y - wr * r - wb * b) / wg, b]
+    }
+
+    /// Samples of `color` for R'G'B', neither rounded nor clamped.
+    pub fn from_rgb(color: Color, [r, g, b]: [f64; 3]) -> [f64; 3] {
+        let [wr, wg, wb] = weights(color.matrix);
+        let y = wr * r + wg * g + wb * b;
+        let (cb, cr) = ((b - y) / (2.0 - 2.0 * wb), (r - y) / (2.0 - 2.0 * wr));
+        if color.full_range {
+            [255.0 * y, 128.0 + 255.0 * cb, 128.0 + 255.0 * cr]
+        } else {
+            [16.0 + 219.0 * y, 128.0 + 224.0 * cb, 128.0 + 224.0 * cr]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reference::{COLORS, from_rgb, to_rgb};
+    use super::*;
+
+    #[test]
+    fn the_direct_way_equals_the_way_through_rgb() {
+        for color in COLORS {
+            let way = ToBt601::new(color);
+            for [y, cb, cr] in [
+                [16.0, 128.0, 128.0],
+                [235.0, 90.0, 240.0],
+                [81.0, 90.0, 240.0],
+                [0.0, 0.0, 255.0],
+            ] {
+                let expected = from_rgb(Color::BT601_LIMITED, to_rgb(color, [y, cb, cr]));
+                let (b, r) = (cb - 128.0, cr - 128.0);
+                let got = [
+                    way.luma_scale * y + way.luma_offset + way.luma_from_cb * b + way.luma_from_cr * r,
+                    128.0 + way.cb_from_cb * b + way.cb_from_cr * r,
+                    128.0 + way.cr_from_cb * b + way.cr_from_cr * r,
+                ];
+                for (a, e) in got.iter().zip(expected) {
+                    assert!((a - e).abs() < 1e-9, "{color:?}: {got:?} instead of {expected:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn limited_bt601_stays_as_it_is() {
+        let way = ToBt601::new(Color::BT601_LIMITED);
+        let expected = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0];
+        let got = [
+            way.luma_scale,
+            way.luma_offset,
+            way.luma_from_cb,
+            way.luma_from_cr,
+            way.cb_from_cb,
+            way.cb_from_cr,
+            way.cr_from_cb,
+            way.cr_from_cr,
+        ];
+        for (a, e) in got.iter().zip(expected) {
+            assert!((a - e).abs() < 1e-12, "{got:?}");
+        }
+    }
+}
