@@ -53,6 +53,40 @@ impl ToBt601 {
     }
 }
 
+/// How samples of one colour become R'G'B' of one byte each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ToRgb {
+    pub luma_scale: f32,
+    pub luma_zero: f32,
+    pub from_cb: [f32; 3],
+    pub from_cr: [f32; 3],
+}
+
+impl ToRgb {
+    pub fn new(from: Color) -> Self {
+        let (luma_range, luma_zero, chroma_range) = if from.full_range {
+            (255.0, 0.0, 255.0)
+        } else {
+            (219.0, 16.0, 224.0)
+        };
+        let bytes = |v: f64| (255.0 * v) as f32;
+        Self {
+            luma_scale: bytes(1.0 / luma_range),
+            luma_zero,
+            from_cb: rgb(from.matrix, 1.0 / chroma_range, 0.0).map(bytes),
+            from_cr: rgb(from.matrix, 0.0, 1.0 / chroma_range).map(bytes),
+        }
+    }
+
+    /// The colour of one sample of each kind; averages keep their fraction.
+    pub fn pixel(&self, luma: f32, cb: f32, cr: f32) -> [u8; 3] {
+        let luma = (luma - self.luma_zero) * self.luma_scale;
+        let (cb, cr) = (cb - 128.0, cr - 128.0);
+        // The cast rounds after the addition and stops at both ends.
+        [0, 1, 2].map(|i| (luma + self.from_cb[i] * cb + self.from_cr[i] * cr + 0.5) as u8)
+    }
+}
+
 /// R'G'B' of a colour difference without luma.
 fn rgb(matrix: Matrix, pb: f64, pr: f64) -> [f64; 3] {
     let (kr, kb) = red_blue_weights(matrix);
@@ -158,6 +192,30 @@ mod tests {
                 ];
                 for (a, e) in got.iter().zip(expected) {
                     assert!((a - e).abs() < 1e-9, "{color:?}: {got:?} instead of {expected:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn single_pixels_agree_with_the_reference() {
+        for color in COLORS {
+            let way = ToRgb::new(color);
+            for [y, cb, cr] in [
+                [16_u8, 128, 128],
+                [235, 128, 128],
+                [120, 90, 200],
+                [255, 16, 240],
+                [0, 255, 0],
+            ] {
+                let expected =
+                    to_rgb(color, [y, cb, cr].map(f64::from)).map(|v| (v * 255.0).clamp(0.0, 255.0));
+                let got = way.pixel(f32::from(y), f32::from(cb), f32::from(cr));
+                for (g, e) in got.iter().zip(expected) {
+                    assert!(
+                        (f64::from(*g) - e).abs() <= 0.51,
+                        "{color:?} {got:?} {expected:?}"
+                    );
                 }
             }
         }

@@ -9,8 +9,11 @@ mod pack;
 mod planes;
 pub mod png;
 mod pool;
+mod rgb;
+mod thumbnail;
 
 pub use i420::append_planar;
 pub use pack::{nv12_len, pack_nv12};
 pub use planes::covers;
 pub use pool::{Nv12Buffer, Nv12Pool};
+pub use thumbnail::thumbnail;

@@ -33,11 +33,31 @@ pub(super) fn row<'a>(plane: &Plane<'a>, index: usize, width: usize) -> &'a [u8]
     &plane.data[index * plane.stride..][..width]
 }
 
-/// `plane` without its first `rows` rows and the first `columns` bytes of every row.
-pub(super) fn without<'a>(plane: &Plane<'a>, rows: usize, columns: usize) -> Plane<'a> {
-    Plane {
-        data: &plane.data[rows * plane.stride + columns..],
-        stride: plane.stride,
+/// Where a layout keeps its chroma.
+pub(super) enum ChromaPlanes<'a> {
+    None,
+    Pair(Plane<'a>),
+    Split(Plane<'a>, Plane<'a>),
+}
+
+/// A layout taken apart.
+pub(super) struct Layers<'a> {
+    pub luma: Plane<'a>,
+    pub chroma: ChromaPlanes<'a>,
+    /// Luma columns and rows per chroma sample.
+    pub step: (u32, u32),
+}
+
+impl<'a> Layers<'a> {
+    pub fn of(planes: &Planes<'a>) -> Self {
+        let (luma, chroma, step) = match *planes {
+            Planes::Nv12 { y, uv } => (y, ChromaPlanes::Pair(uv), (2, 2)),
+            Planes::I420 { y, u, v } => (y, ChromaPlanes::Split(u, v), (2, 2)),
+            Planes::I422 { y, u, v } => (y, ChromaPlanes::Split(u, v), (2, 1)),
+            Planes::I444 { y, u, v } => (y, ChromaPlanes::Split(u, v), (1, 1)),
+            Planes::Gray { y } => (y, ChromaPlanes::None, (1, 1)),
+        };
+        Self { luma, chroma, step }
     }
 }
 

@@ -5,8 +5,9 @@ mod render;
 
 use crossdesk_core::media::Color;
 use crossdesk_core::units::{PixelRect, PixelSize};
+use crossdesk_scale::BadSize;
 
-use self::render::{Renderer, Short};
+use self::render::Renderer;
 use super::covers;
 use crate::picture::{MapError, Picture, Planes};
 
@@ -67,8 +68,8 @@ impl std::error::Error for PngError {
     }
 }
 
-impl From<Short> for PngError {
-    fn from(_: Short) -> Self {
+impl From<BadSize> for PngError {
+    fn from(_: BadSize) -> Self {
         Self::ShortPlanes
     }
 }
@@ -173,3 +174,6 @@ fn compress(rgb: &[u8], size: PixelSize) -> Vec<u8> {
         .expect("memory takes every write, and the rows are as long as the header says");
     data
 }
+
+#[cfg(test)]
+mod tests;
