@@ -4,11 +4,12 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use crossdesk_core::time::Monotonic;
 use crossdesk_core::video::websocket::{ClientEvent, ClientFrames, close_frame, pong_frame};
 use crossdesk_core::video::{CloseReason, ConnectionId};
+use crossdesk_pipelines::clock;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
-use tokio::time::Instant;
 
 use super::handshake::{self, Head};
 use super::outbound::{Outbound, Progress};
@@ -69,7 +70,7 @@ async fn upgrade(world: &World, id: ConnectionId, stream: &mut TcpStream) -> Opt
 struct Goodbye {
     /// The close frame, until it is being written.
     frame: Option<Vec<u8>>,
-    until: Instant,
+    until: Monotonic,
 }
 
 struct Link {
@@ -95,13 +96,14 @@ impl Link {
     async fn run(mut self, rest: &[u8]) {
         self.take_input(rest);
         while let Ok(step) = self.step() {
-            let waited = match step {
+            match step {
                 // Lets the other sockets of this thread have their turn.
-                Step::Moved => Ok(tokio::task::yield_now().await),
-                Step::Blocked => self.wait().await,
-            };
-            if waited.is_err() {
-                break;
+                Step::Moved => tokio::task::yield_now().await,
+                Step::Blocked => {
+                    if self.wait().await.is_err() {
+                        break;
+                    }
+                }
             }
         }
         if self.goodbye.is_some() {
@@ -118,7 +120,14 @@ impl Link {
         if let Some(reason) = self.slot.take_close() {
             self.obey(reason)?;
         }
-        self.refill()?;
+        if self
+            .goodbye
+            .as_ref()
+            .is_some_and(|goodbye| goodbye.until <= clock::now())
+        {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.refill();
         let written = self.write()?;
         let read = self.read()?;
         Ok(if written == Step::Moved || read == Step::Moved {
@@ -135,7 +144,7 @@ impl Link {
         };
         let overdue = async {
             match &self.goodbye {
-                Some(goodbye) => tokio::time::sleep_until(goodbye.until).await,
+                Some(goodbye) => tokio::time::sleep(goodbye.until.since(clock::now())).await,
                 None => std::future::pending().await,
             }
         };
@@ -162,7 +171,7 @@ impl Link {
         if !self.world.start_leaving() {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
-        let until = Instant::now() + GOODBYE;
+        let until = clock::now() + GOODBYE;
         self.goodbye = Some(Goodbye {
             frame: Some(frame),
             until,
@@ -171,9 +180,9 @@ impl Link {
     }
 
     /// Chooses the next frame: the goodbye, a pong, a message. Never inside another frame.
-    fn refill(&mut self) -> io::Result<()> {
+    fn refill(&mut self) {
         if !self.outbound.is_idle() {
-            return Ok(());
+            return;
         }
         if let Some(goodbye) = &mut self.goodbye {
             if let Some(frame) = goodbye.frame.take() {
@@ -184,7 +193,6 @@ impl Link {
         } else if let Some(message) = self.world.ask(|hub| hub.poll_message(self.id)) {
             self.outbound.start_message(message);
         }
-        Ok(())
     }
 
     fn write(&mut self) -> io::Result<Step> {

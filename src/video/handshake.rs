@@ -287,7 +287,7 @@ mod tests {
             status(LINE, &with("Host", &["Host: 127.0.0.1:4242\n\nX: y"])),
             Err(400)
         );
-        assert_eq!(status(LINE, &[&"no colon"[..]]), Err(400));
+        assert_eq!(status(LINE, &["no colon"]), Err(400));
     }
 
     #[test]

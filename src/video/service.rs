@@ -14,7 +14,7 @@ use crossdesk_core::video::{Grant, GrantRefusal, Protocol, ViewId, ViewerReport}
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::LocalSet;
 
 use super::worker::{self, Command, World};
@@ -88,7 +88,7 @@ pub struct VideoStats {
 pub struct VideoService {
     port: u16,
     publisher: Publisher,
-    commands: mpsc::Sender<Command>,
+    commands: Sender<Command>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -102,7 +102,7 @@ impl VideoService {
         let listener = listen()?;
         let port = listener.local_addr()?.port();
         let publisher = Publisher::default();
-        let (commands, requests) = mpsc::channel(COMMANDS);
+        let (commands, requests) = channel(COMMANDS);
         let served = publisher.clone();
         let body = move || {
             let world = World::new(config, served, port);
@@ -213,12 +213,7 @@ fn listen() -> io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
-fn serve(
-    runtime: &Runtime,
-    world: World,
-    listener: std::net::TcpListener,
-    requests: mpsc::Receiver<Command>,
-) {
+fn serve(runtime: &Runtime, world: World, listener: std::net::TcpListener, requests: Receiver<Command>) {
     LocalSet::new().block_on(runtime, async move {
         // Only a full epoll table could make this fail; callers then see that nobody answers.
         if let Ok(listener) = TcpListener::from_std(listener) {

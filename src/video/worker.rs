@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
@@ -226,6 +227,33 @@ impl World {
         self.leaving.set(self.leaving.get() - 1);
     }
 
+    /// Does what was asked and answers. A caller that gave up waiting has dropped its end, and nobody else needs the
+    /// answer.
+    fn obey(&self, command: Command) -> ControlFlow<()> {
+        match command {
+            Command::Begin(generation, protocol, reply) => {
+                self.begin(generation, protocol);
+                let _ = reply.send(());
+            }
+            Command::End(reply) => {
+                self.end();
+                let _ = reply.send(());
+            }
+            Command::Grant(grant, reply) => {
+                let _ = reply.send(self.hub(|hub, now| hub.grant(now, grant)));
+            }
+            Command::Revoke(view, reply) => {
+                self.revoke(view);
+                let _ = reply.send(());
+            }
+            Command::Stats(reply) => {
+                let _ = reply.send(self.stats());
+            }
+            Command::Stop => return ControlFlow::Break(()),
+        }
+        ControlFlow::Continue(())
+    }
+
     fn begin(&self, generation: u32, protocol: Protocol) {
         self.publisher.handoff().begin(Some(protocol));
         self.hub(|hub, _| hub.begin(generation, protocol));
@@ -289,17 +317,9 @@ pub(super) async fn run(world: Rc<World>, listener: TcpListener, mut commands: m
     let accepting = spawn_local(Rc::clone(&world).accept(listener));
     let work = async {
         while let Some(command) = commands.recv().await {
-            // A caller that gave up waiting has dropped its end; nobody else needs the answer.
-            let _ = match command {
-                Command::Begin(generation, protocol, reply) => {
-                    reply.send(world.begin(generation, protocol)).ok()
-                }
-                Command::End(reply) => reply.send(world.end()).ok(),
-                Command::Grant(grant, reply) => reply.send(world.hub(|hub, now| hub.grant(now, grant))).ok(),
-                Command::Revoke(view, reply) => reply.send(world.revoke(view)).ok(),
-                Command::Stats(reply) => reply.send(world.stats()).ok(),
-                Command::Stop => break,
-            };
+            if world.obey(command).is_break() {
+                break;
+            }
         }
     };
     tokio::select! {

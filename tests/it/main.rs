@@ -7,3 +7,4 @@ mod protocol;
 mod streams;
 mod support;
 mod tidy;
+mod video;

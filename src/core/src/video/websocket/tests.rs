@@ -180,7 +180,7 @@ proptest! {
     #[test]
     fn any_split_of_the_bytes_says_the_same(bytes in some_bytes(), step in 1..40_usize) {
         let whole = read_all(&bytes, usize::MAX);
-        prop_assert_eq!(read_all(&bytes, step), whole.clone());
+        prop_assert_eq!(&read_all(&bytes, step), &whole);
         for event in whole.0 {
             if let ClientEvent::Text(text) = event {
                 prop_assert!(text.len() <= MAX_CLIENT_MESSAGE_BYTES);
