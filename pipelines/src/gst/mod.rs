@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 mod elements;
 mod frame;
+pub mod probe;
 mod proof;
 pub mod receive;
 pub mod registry;

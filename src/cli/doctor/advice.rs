@@ -131,9 +131,9 @@ impl Kind {
     /// What is missing when there is no device.
     const fn absent(self) -> &'static str {
         match self {
-            Self::Va | Self::Vulkan => "this machine has no GPU render node (/dev/dri/renderD*)",
-            Self::Nvidia => "this machine has no NVIDIA GPU with NVIDIA's own driver (/dev/nvidia0)",
-            Self::Codec => "this machine has no V4L2 codec device (/dev/video*)",
+            Self::Va | Self::Vulkan => "no GPU here (/dev/dri/renderD*)",
+            Self::Nvidia => "no NVIDIA GPU here (/dev/nvidia0)",
+            Self::Codec => "no codec device here (/dev/video*)",
             Self::System => "this system does not offer it",
         }
     }

@@ -76,7 +76,7 @@ fn in_terminal(
     decoder: DecoderChoice,
     environment: &Environment,
 ) -> anyhow::Result<Option<End>> {
-    let title = spec.kind().to_owned();
+    let title = spec.to_string();
     let screen = Arc::new(TerminalScreen::default());
     let watch = Watch::start(spec, decoder, Arc::clone(&screen) as _)?;
     let options = terminal::Options {
@@ -97,7 +97,7 @@ fn in_window(spec: SourceSpec, decoder: DecoderChoice) -> anyhow::Result<Option<
         display.usable(),
         "no display to open a window on (display server: {display}); leave --window out to watch in the terminal"
     );
-    let screen = Arc::new(WindowScreen::open(spec.kind())?);
+    let screen = Arc::new(WindowScreen::open(&spec.to_string())?);
     let watch = Watch::start(spec, decoder, Arc::clone(&screen) as _)?;
     let ended = screen.run();
     drop(watch);
