@@ -181,6 +181,15 @@ fn streams(source: &Source, path: &Mention) -> Option<Finding> {
 }
 
 fn clock(source: &Source, path: &Mention) -> Option<Finding> {
+    // tokio's clock drives its own timers on the listener's thread; nothing else sees its instants.
+    let tokio = source.path.starts_with("src/")
+        && source
+            .paths
+            .iter()
+            .any(|path| path.name == "tokio::time::Instant");
+    if tokio && path.name == "Instant::now" {
+        return None;
+    }
     let reads = ["Instant::now", "SystemTime::now"]
         .iter()
         .any(|name| path.name.ends_with(name));
@@ -188,14 +197,12 @@ fn clock(source: &Source, path: &Mention) -> Option<Finding> {
 }
 
 fn unbounded(source: &Source, path: &Mention) -> Option<Finding> {
-    let tokio = path.name.starts_with("tokio::sync::mpsc::channel");
-    (UNBOUNDED.contains(&path.name.as_str()) && !tokio).then(|| {
-        finding(
-            "unbounded",
-            source,
-            path,
-            "every channel has a bound, see docs/invariants.md",
-        )
+    // tokio's channel of the same name has a bound.
+    let tokio = source.paths.iter().any(|path| path.name == "tokio::sync::mpsc");
+    let bounded = tokio && path.name == "mpsc::channel";
+    (UNBOUNDED.contains(&path.name.as_str()) && !bounded).then(|| {
+        let why = "every channel has a bound, see docs/invariants.md";
+        finding("unbounded", source, path, why)
     })
 }
 

@@ -77,7 +77,7 @@ pub fn workspace() -> Vec<Source> {
     let mut sources: Vec<Source> = files(&[".rs"])
         .into_iter()
         .map(|path| {
-            let test = path.starts_with("tests/");
+            let test = path.starts_with("tests/") || path.contains("/tests/") || path.contains("/examples/");
             let text = read(&path);
             Source::parse(path, text, test)
         })
@@ -92,7 +92,12 @@ pub fn workspace() -> Vec<Source> {
         })
         .collect();
     for source in &mut sources {
-        source.test |= test_files.contains(&source.path);
+        let folder = |file: &String| {
+            let stem = file.trim_end_matches(".rs").trim_end_matches("/mod");
+            source.path.starts_with(&format!("{stem}/"))
+        };
+        // What a test module declares is test code too.
+        source.test |= test_files.contains(&source.path) || test_files.iter().any(folder);
     }
     sources
 }
@@ -129,6 +134,10 @@ impl Source {
 
     /// Where a module declared in this file may live.
     fn module_files(&self, module: &str) -> [String; 2] {
+        if module.ends_with(".rs") {
+            let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            return [format!("{folder}/{module}"), String::new()];
+        }
         let stem = self.path.trim_end_matches(".rs");
         let folder = match stem.rsplit_once('/') {
             Some((folder, "mod" | "lib" | "main")) => folder,
@@ -188,7 +197,8 @@ impl<'ast> Visit<'ast> for Reader<'_> {
                 .map_or(module.mod_token.span, |attribute| attribute.pound_token.span);
             self.source.test_lines += end.end().line - start.start().line + 1;
             if module.content.is_none() {
-                self.source.test_modules.push(module.ident.to_string());
+                let name = path_attribute(&module.attrs).unwrap_or_else(|| module.ident.to_string());
+                self.source.test_modules.push(name);
             }
         }
         self.within(test, |reader| visit::visit_item_mod(reader, module));
@@ -269,6 +279,20 @@ fn is_test(attributes: &[syn::Attribute]) -> bool {
             words.iter().any(|word| word == "test") && !words.iter().any(|word| word == "not")
         }
         _ => false,
+    })
+}
+
+/// The file named by `#[path = "…"]`.
+fn path_attribute(attributes: &[syn::Attribute]) -> Option<String> {
+    attributes.iter().find_map(|attribute| match &attribute.meta {
+        syn::Meta::NameValue(pair) if pair.path.is_ident("path") => match &pair.value {
+            syn::Expr::Lit(syn::ExprLit {
+                lit: syn::Lit::Str(path),
+                ..
+            }) => Some(path.value()),
+            _ => None,
+        },
+        _ => None,
     })
 }
 
