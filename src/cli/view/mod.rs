@@ -86,7 +86,7 @@ fn in_terminal(
     let reason = terminal::run(&screen.feed, &options).context("cannot draw on this terminal")?;
     drop(watch);
     Ok(match reason {
-        terminal::ExitReason::Quit => None,
+        terminal::ExitReason::Quit | terminal::ExitReason::Signal => None,
         terminal::ExitReason::Ended(_) => screen.ended(),
     })
 }
@@ -121,6 +121,9 @@ fn as_text(spec: SourceSpec, decoder: DecoderChoice, printer: &Printer) -> anyho
 
 /// What the environment says about colours.
 fn depth(environment: &Environment) -> terminal::ColorDepth {
-    let _ = environment;
-    terminal::ColorDepth::True
+    terminal::ColorDepth::detect(&terminal::TerminalEnv {
+        colorterm: environment.color_term.clone(),
+        term: environment.term.clone(),
+        no_color: environment.no_color,
+    })
 }
