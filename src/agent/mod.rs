@@ -94,7 +94,7 @@ pub fn run(options: &AgentOptions, environment: &Environment) -> anyhow::Result<
         inbox,
         credits,
         writer: Writer::start(stdio.output, move |written| {
-            tell(&told, AgentEvent::Written(written))
+            tell(&told, AgentEvent::Written(written));
         })?,
         captures: CaptureWorker::start(events.clone())?,
         viewers,

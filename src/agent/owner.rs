@@ -142,7 +142,7 @@ impl Owner {
             // A wake-up: what was written is noted after every event.
             AgentEvent::Written(Written::All) | AgentEvent::Picture => {}
             AgentEvent::Written(Written::Closed) => {
-                self.parts.session.handle_event(now, Event::OutputBlocked)
+                self.parts.session.handle_event(now, Event::OutputBlocked);
             }
             AgentEvent::Signal => self.parts.session.handle_event(now, Event::Signal),
             AgentEvent::Password(password) => self.handle_password(now, password),
