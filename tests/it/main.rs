@@ -4,6 +4,7 @@ mod agent;
 mod docs;
 mod fuzz_inputs;
 mod protocol;
+mod sources;
 mod streams;
 mod support;
 mod tidy;

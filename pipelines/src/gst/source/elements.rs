@@ -88,9 +88,10 @@ pub(super) fn broken(reason: impl Into<String>) -> SourceFailure {
     SourceFailure::lasting(ErrorCode::Internal, reason)
 }
 
-/// What an error message on the bus means; the debug part stays out, it may quote addresses.
-pub(super) fn failure(error: &gst::glib::Error) -> SourceFailure {
-    let message = error.message().trim().trim_end_matches('.').to_owned();
+/// What an error message on the bus means.
+pub(super) fn failure(message: &gst::message::Error) -> SourceFailure {
+    let error = message.error();
+    let message = sentence(error.message(), message.debug().as_deref());
     if let Some(kind) = error.kind::<gst::ResourceError>() {
         return match kind {
             gst::ResourceError::NotAuthorized => SourceFailure::lasting(
@@ -109,5 +110,40 @@ pub(super) fn failure(error: &gst::glib::Error) -> SourceFailure {
     match error.kind::<gst::CoreError>() {
         Some(gst::CoreError::MissingPlugin) => SourceFailure::lasting(ErrorCode::PluginMissing, message),
         _ => SourceFailure::passing(ErrorCode::ConnectionLost, message),
+    }
+}
+
+/// The error in words. The debug text's first line is a place in the source code; its last one often says
+/// what really happened, such as a refused connection, and never holds credentials: they are properties.
+fn sentence(text: &str, debug: Option<&str>) -> String {
+    let text = text.trim().trim_end_matches('.');
+    match debug.and_then(|debug| debug.trim().split_once('\n')) {
+        Some((_, detail)) if !detail.trim().is_empty() => {
+            let detail = detail
+                .lines()
+                .next_back()
+                .unwrap_or_default()
+                .trim()
+                .trim_end_matches('.');
+            format!("{text}: {detail}")
+        }
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sentence;
+
+    #[test]
+    fn the_last_line_of_the_debug_text_is_told() {
+        let debug = "../x.c(7): open (): /A:b\nFailed to connect. (Connection refused)";
+        let told = sentence("Could not open resource.", Some(debug));
+        assert_eq!(
+            told,
+            "Could not open resource: Failed to connect. (Connection refused)"
+        );
+        assert_eq!(sentence("Gone.", Some("../x.c(7): open ()")), "Gone");
+        assert_eq!(sentence("Gone.", None), "Gone");
     }
 }

@@ -305,7 +305,7 @@ impl Round {
         let message = self.pipeline.0.bus()?.pop_filtered(&[gst::MessageType::Error])?;
         match message.view() {
             gst::MessageView::Error(error) => {
-                let failure = elements::failure(&error.error());
+                let failure = elements::failure(error);
                 let code = match failure.code {
                     ErrorCode::PluginMissing => failure.code,
                     _ => ErrorCode::SourceInvalid,

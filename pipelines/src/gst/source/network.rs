@@ -3,8 +3,8 @@
 //! Nothing is held back: packets in order pass the jitter buffer at once, the depayloader ends an access
 //! unit at the RTP marker, and the sink delivers on the streaming thread.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crossdesk_core::error::ErrorCode;
@@ -85,7 +85,8 @@ fn configure_client(client: &gst::Element, source: &RtspSource, credentials: Opt
 #[derive(Default)]
 struct Offered {
     any: AtomicBool,
-    h264: AtomicBool,
+    /// Number of the first H.264 stream. The question comes again when TCP is tried after UDP.
+    h264: OnceLock<u32>,
 }
 
 /// Sets up the first H.264 stream and nothing else.
@@ -101,14 +102,18 @@ fn select_h264(client: &gst::Element, offered: &Arc<Offered>) {
                 format.get::<&str>("media") == Ok("video")
                     && format.get::<&str>("encoding-name") == Ok("H264")
             });
-        let selected = h264 && !offered.h264.swap(true, Ordering::AcqRel);
+        let number = values
+            .get(1)
+            .and_then(|value| value.get::<u32>().ok())
+            .unwrap_or(0);
+        let selected = h264 && *offered.h264.get_or_init(|| number) == number;
         Some(selected.to_value())
     });
 }
 
 /// Adds what the graph learnt on the way to what GStreamer said.
 fn explain(failure: SourceFailure, credentials: Option<&Credentials>, offered: &Offered) -> SourceFailure {
-    if offered.any.load(Ordering::Acquire) && !offered.h264.load(Ordering::Acquire) {
+    if offered.any.load(Ordering::Acquire) && offered.h264.get().is_none() {
         return SourceFailure::lasting(ErrorCode::SourceInvalid, "the server offers no H.264 video");
     }
     if failure.code == ErrorCode::AuthenticationFailed && credentials.is_none() {
@@ -220,7 +225,7 @@ impl Watch<'_> {
         loop {
             let message = bus.timed_pop_filtered(PATIENCE, &kinds);
             match message.as_ref().map(|message| message.view()) {
-                Some(gst::MessageView::Error(error)) => return Err(elements::failure(&error.error())),
+                Some(gst::MessageView::Error(error)) => return Err(elements::failure(error)),
                 Some(gst::MessageView::Eos(_)) => {
                     return Err(SourceFailure::passing(
                         ErrorCode::ConnectionLost,

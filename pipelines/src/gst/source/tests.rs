@@ -363,3 +363,15 @@ fn a_keyframe_comes_when_it_is_asked_for_and_once_a_second_anyway() {
         assert!(has_parameter_sets(two[1]));
     }
 }
+
+#[test]
+fn slices_are_counted_as_asked() {
+    for slices in [1, 4] {
+        let watched = watch(&format!("test:?size=640x480&fps=60&slices={slices}&frames=8"));
+        for unit in watched.all() {
+            let slice = |four: &[u8]| four[..3] == [0, 0, 1] && matches!(four[3] & 0x1f, 1 | 5);
+            let found = unit.data.windows(4).filter(|four| slice(four)).count();
+            assert_eq!(found, slices);
+        }
+    }
+}
