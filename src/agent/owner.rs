@@ -1,5 +1,6 @@
 //! The one loop that owns a session, its connection, its video listener and its output.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver as Inbox, RecvTimeoutError, SyncSender};
 use std::time::Duration;
@@ -62,6 +63,8 @@ pub struct Owner {
     /// A connection that waits for GStreamer or for the password.
     waiting: Option<StartTransport>,
     facts: Facts,
+    /// Captures that wait until their large replies have room in the output queue; the session starts few.
+    held_captures: VecDeque<CaptureJob>,
     exit: Option<ExitReason>,
 }
 
@@ -78,6 +81,7 @@ impl Owner {
             media: None,
             waiting: None,
             facts: Facts::default(),
+            held_captures: VecDeque::new(),
             exit: None,
         }
     }
@@ -267,7 +271,7 @@ impl Owner {
                         .handle_event(now, Event::ControlSent { send, outcome });
                 }
                 Effect::SelectDisplay { display, generation } => self.select_display(display, generation),
-                Effect::Capture(job) => self.capture(now, job),
+                Effect::Capture(job) => self.held_captures.push_back(job),
                 // The worker finishes the job at hand within milliseconds; the session discards its result.
                 Effect::CancelCapture { .. } => {}
                 Effect::OpenVideo(grant) => {
@@ -297,6 +301,19 @@ impl Owner {
         }
         self.feed_writer();
         self.return_credits();
+        if self.start_held_captures() {
+            // One that failed at once has left effects behind.
+            self.carry_out();
+        }
+    }
+
+    /// A reply with an image fits whenever the queue is at most half full; true when a capture was started.
+    fn start_held_captures(&mut self) -> bool {
+        let Some(job) = self.held_captures.pop_front_if(|_| self.output.has_room()) else {
+            return false;
+        };
+        self.capture(clock::now(), job);
+        true
     }
 
     fn stop_transport(&mut self) {
