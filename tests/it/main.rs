@@ -2,6 +2,7 @@
 
 mod agent;
 mod docs;
+mod doctor;
 mod fuzz_inputs;
 mod protocol;
 mod sources;

@@ -5,6 +5,7 @@
 //! those in GPU memory are downloaded and packed once.
 
 use std::any::Any;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use gst::prelude::*;
@@ -30,6 +31,8 @@ pub struct Window {
     pipeline: gst::Pipeline,
     input: gst_app::AppSrc,
     bus: gst::Bus,
+    /// The title, until the first picture was sent: events before its format would be out of order.
+    title: Mutex<Option<gst::Event>>,
 }
 
 impl Window {
@@ -55,12 +58,17 @@ impl Window {
         pipeline.add_many(elements).map_err(|error| error.to_string())?;
         gst::Element::link_many(elements).map_err(|error| error.to_string())?;
         let bus = pipeline.bus().expect("a pipeline has a bus");
-        let window = Self { pipeline, input, bus };
-        window.start(&sink, title)?;
+        let window = Self {
+            pipeline,
+            input,
+            bus,
+            title: Mutex::new(Some(title_event(title))),
+        };
+        window.start(&sink)?;
         Ok(window)
     }
 
-    fn start(&self, sink: &gst::Element, title: &str) -> Result<(), String> {
+    fn start(&self, sink: &gst::Element) -> Result<(), String> {
         let started = self.pipeline.set_state(gst::State::Playing);
         if started.is_err() || is_pretending(sink) {
             let reason = match self.poll(Duration::ZERO) {
@@ -69,11 +77,6 @@ impl Window {
             };
             return Err(reason);
         }
-        let mut tags = gst::TagList::new();
-        tags.get_mut()
-            .expect("a new list has one owner")
-            .add::<gst::tags::Title>(&title, gst::TagMergeMode::Replace);
-        self.input.send_event(gst::event::Tag::new(tags));
         Ok(())
     }
 
@@ -95,6 +98,10 @@ impl Window {
         }
         // A refusal means that the window is closing, which the bus says too.
         let _ = self.input.push_buffer(buffer);
+        let title = self.title.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(title) = title {
+            self.input.send_event(title);
+        }
         Ok(())
     }
 
@@ -115,6 +122,14 @@ impl Drop for Window {
         // A failure to stop leaves nothing to do; the process is about to end.
         let _ = self.pipeline.set_state(gst::State::Null);
     }
+}
+
+fn title_event(title: &str) -> gst::Event {
+    let mut tags = gst::TagList::new();
+    tags.get_mut()
+        .expect("a new list has one owner")
+        .add::<gst::tags::Title>(&title, gst::TagMergeMode::Replace);
+    gst::event::Tag::new(tags)
 }
 
 fn element(name: &str) -> Result<gst::Element, String> {
