@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use crossdesk_pipelines::clock;
-use crossdesk_pipelines::picture::Picture;
+use crossdesk_pipelines::picture::{MapError, Picture};
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 pub use depth::{ColorDepth, TerminalEnv};
@@ -73,6 +73,22 @@ pub fn run(feed: &Feed, options: &Options) -> io::Result<ExitReason> {
         }
         display.screen.resize(terminal_grid()?);
     }
+}
+
+/// One picture as `rows` lines of at most `columns` characters without colours or control sequences, for output
+/// that is no terminal.
+///
+/// # Errors
+/// When the picture's memory cannot be read.
+pub fn still(picture: &Picture, columns: u16, rows: u16) -> Result<String, MapError> {
+    // `View` leaves the last line to the status, which a still has none of.
+    let mut screen = Screen::new(Grid {
+        columns,
+        rows: rows.saturating_add(1),
+    });
+    View::new(ColorDepth::None).show(picture, &mut screen)?;
+    let text = screen.text();
+    Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
 }
 
 fn terminal_grid() -> io::Result<Grid> {
@@ -164,7 +180,21 @@ impl Display {
 
 #[cfg(test)]
 mod tests {
+    use crossdesk_core::time::Monotonic;
+    use crossdesk_core::units::PixelSize;
+    use crossdesk_pipelines::fake::PlainFrame;
+
     use super::*;
+
+    #[test]
+    fn a_still_has_the_asked_number_of_lines_and_no_control_sequences() {
+        let size = PixelSize::new(64, 32);
+        let frame = PlainFrame::from_fn(size, |x, _| if x < 32 { 235 } else { 16 }, |_, _| [128, 128]);
+        let text = still(&frame.into_picture(1, Monotonic::ZERO), 16, 4).expect("ordinary memory");
+        assert_eq!(text.lines().count(), 4);
+        assert!(text.starts_with("████████\n"), "{text}");
+        assert!(!text.contains('\x1b'));
+    }
 
     #[test]
     fn q_escape_and_control_c_quit() {

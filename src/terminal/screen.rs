@@ -59,6 +59,13 @@ impl Screen {
         }
     }
 
+    /// The next screen as lines of glyphs without colours or trailing blanks.
+    pub fn text(&self) -> String {
+        let rows = self.next.chunks(usize::from(self.grid.columns).max(1));
+        let lines = rows.map(|row| row.iter().map(|cell| cell.glyph).collect::<String>());
+        lines.map(|line| format!("{}\n", line.trim_end())).collect()
+    }
+
     /// Appends what changes the terminal from the shown to the next screen, which then counts as shown.
     pub fn draw(&mut self, out: &mut Vec<u8>) {
         let start = out.len();

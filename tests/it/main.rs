@@ -10,3 +10,4 @@ mod streams;
 mod support;
 mod tidy;
 mod video;
+mod view;

@@ -33,6 +33,9 @@ const PICTURES_AS_TEXT: u32 = 3;
 /// Pictures passed over between two that are written, so that the second differs to the eye.
 const PICTURES_APART: u32 = 15;
 
+/// Lines of a picture that is written as text: as many as fit a page beside two others.
+const ROWS_AS_TEXT: u16 = 24;
+
 /// How long the next picture may take: a network source that needs a reconnect has long said so by then.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -114,7 +117,11 @@ fn as_text(spec: SourceSpec, decoder: DecoderChoice, printer: &Printer) -> anyho
             Err(end) => return Ok(Some(end)),
         };
         sequence = picture.sequence + PICTURES_APART;
-        printer.data(format!("{}x{}\n", picture.size.width, picture.size.height).as_bytes())?;
+        let (number, size) = (picture.sequence, picture.size);
+        let title = format!("picture {number}, {}x{}\n", size.width, size.height);
+        let columns = u16::try_from(printer.width()).unwrap_or(u16::MAX);
+        let text = terminal::still(&picture, columns, ROWS_AS_TEXT)?;
+        printer.data(format!("{title}{text}").as_bytes())?;
     }
     Ok(Some(End::Finished))
 }
