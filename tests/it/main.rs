@@ -3,6 +3,7 @@
 mod agent;
 mod docs;
 mod doctor;
+mod endurance;
 mod fuzz_inputs;
 mod protocol;
 mod sources;

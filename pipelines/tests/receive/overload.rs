@@ -99,18 +99,35 @@ fn a_group_with_a_missing_unit_is_not_shown_past_the_gap() {
     );
 }
 
+/// Threads, open files and resident KiB of this process.
+fn held() -> [usize; 3] {
+    let count = |what: &str| std::fs::read_dir(format!("/proc/self/{what}")).map_or(0, Iterator::count);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let resident = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap_or_default();
+    let kib = resident
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .expect("a number of KiB");
+    [count("task"), count("fd"), kib]
+}
+
 #[test]
-fn many_short_lives_leave_no_thread_behind() {
-    let threads = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+fn a_thousand_short_lives_leave_nothing_behind() {
     let clip = clip("baseline");
     let live = || {
         let bench = Bench::start(DecoderChoice::Auto, Pace::Live);
         bench.step(&clip.units[..2]);
     };
-    live();
-    let before = threads();
-    for _ in 0..30 {
-        live();
-    }
-    assert!(threads() <= before + 2, "{} threads, {before} before", threads());
+    // Pools, registries and allocators reach their size first.
+    (0..100).for_each(|_| live());
+    let [threads, files, kib] = held();
+    (0..1000).for_each(|_| live());
+    let after = held();
+    assert!(after[0] <= threads + 2, "{after:?}, before {threads} threads");
+    assert!(after[1] <= files + 2, "{after:?}, before {files} files");
+    assert!(after[2] <= kib + 16 * 1024, "{after:?}, before {kib} KiB");
 }
