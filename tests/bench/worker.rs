@@ -261,7 +261,7 @@ impl ReceiveOutput for Counter {
     fn event(&self, event: ReceiveEvent) {
         match event {
             ReceiveEvent::Failed { reason, .. } | ReceiveEvent::UnitRefused { reason, .. } => {
-                self.0.fail(reason)
+                self.0.fail(reason);
             }
             _ => {}
         }

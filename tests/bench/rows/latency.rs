@@ -109,7 +109,7 @@ fn publish(service: &VideoService, units: &[Bytes], viewers: &Viewers) -> anyhow
         publisher.publish_unit(TapUnit {
             data: data.clone(),
             // The clips have a keyframe at their beginning and every 120 pictures.
-            idr: place % 120 == 0,
+            idr: place.is_multiple_of(120),
             sequence: u32::try_from(index)? + 1,
             received: clock::now(),
         });
