@@ -1,4 +1,5 @@
 //! Direct sources through the transport seam: real servers and sockets, lost and found again.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};

@@ -77,7 +77,7 @@ fn plausible(gap: Duration) -> bool {
 /// Gives decoding times to access units that carry only presentation times (Matroska).
 ///
 /// In decoding order the n-th smallest presentation time is a valid decoding clock, and it needs to look at
-/// most [`REORDER_DEPTH`] access units ahead.
+/// most `REORDER_DEPTH` access units ahead.
 #[derive(Debug)]
 pub struct DecodeClock<T> {
     waiting: VecDeque<T>,
