@@ -37,7 +37,8 @@ export class Agent {
     const args = ['agent', '--stdio', '--password-fd', '3', '--video-ws', '--source', source];
     this.#child = spawn(CLI, args, { stdio: ['pipe', 'pipe', 'pipe', 'pipe'] });
     this.#child.stdio[3].on('error', () => {});
-    this.#child.stdio[3].end('\n');
+    // A file needs no password, but a descriptor that promises one has to keep it.
+    this.#child.stdio[3].end('unused\n');
     this.#child.stdin.on('error', () => {});
     this.#child.stderr.on('data', (text) => { this.#diagnostics = (this.#diagnostics + text).slice(-4000); });
     this.#child.on('error', (error) => this.#fail(error));
