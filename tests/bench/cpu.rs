@@ -24,19 +24,17 @@ pub fn of_this_thread() -> Duration {
     read(ClockId::ThreadCPUTime)
 }
 
-/// Processor time process `pid` has used in its living threads, to the nanosecond where `/proc/PID/stat` has ticks of
-/// 10 ms. Differences are right as long as no thread ends in between.
+/// Length of a tick in `/proc/PID/stat`: Linux tells user programs 100 a second whatever the kernel runs at.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Processor time process `pid` has used, ended threads included, to the tick.
 pub fn of_process(pid: u32) -> anyhow::Result<Duration> {
-    let mut nanoseconds = 0;
-    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-        // A thread may end between being listed and being read.
-        let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else {
-            continue;
-        };
-        let first = text.split(' ').next().context("an empty schedstat")?;
-        nanoseconds += first.parse::<u64>()?;
-    }
-    Ok(Duration::from_nanos(nanoseconds))
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name in parentheses may hold anything; the fields behind it are numbers, user and system time 12th and 13th.
+    let (_, fields) = text.rsplit_once(')').context("a stat without a name")?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let (user, system) = fields.get(11).zip(fields.get(12)).context("a short stat")?;
+    Ok(TICK * (user.parse::<u32>()? + system.parse::<u32>()?))
 }
 
 /// Memory of process `pid` that is in RAM, in MB (10^6 bytes).

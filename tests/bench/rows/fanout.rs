@@ -56,6 +56,9 @@ pub const COMPRESSED_HD60: Work = Work {
     },
 };
 
+/// Pictures per second of the clips.
+const RATE: u32 = 60;
+
 /// One agent watched by a number of viewers for a while.
 #[derive(Clone, Copy, Debug)]
 struct Phase {
@@ -76,7 +79,7 @@ fn measure(
     audiences: &[usize],
 ) -> anyhow::Result<Vec<Round>> {
     let mut agent = Agent::playing(&clip.path, carries)?;
-    let window = Duration::from_secs(if options.quick { 2 } else { 4 });
+    let window = window(options, clip)?;
     let mut rounds = Vec::new();
     for _ in 0..options.rounds() {
         let mut round: Round = Vec::new();
@@ -87,6 +90,14 @@ fn measure(
         rounds.push(round);
     }
     Ok(rounds)
+}
+
+/// Whole rounds of the looped clip, because its pictures differ in what they cost.
+fn window(options: &Options, clip: &Clip) -> anyhow::Result<Duration> {
+    let least = Duration::from_secs(if options.quick { 1 } else { 4 });
+    let round = Duration::from_secs(1) * u32::try_from(clip.units()?.len())? / RATE;
+    let rounds = least.as_nanos().div_ceil(round.as_nanos());
+    Ok(round * u32::try_from(rounds)?)
 }
 
 /// A viewer that cannot keep up misses raw pictures, which must not look like a saving: what delivering cost beyond
