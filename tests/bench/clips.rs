@@ -67,9 +67,12 @@ pub fn uhd60_in_slices() -> anyhow::Result<Clip> {
     made("4k60-4-slices", &desktop_4k(), 4)
 }
 
+/// Part of the file names, so that a change of [`encode`] makes new clips.
+const RECIPE: &str = "2";
+
 /// Recorded pictures encoded again the way a live sender does: 60 a second, no delay, a keyframe every two seconds.
 fn made(name: &'static str, from: &Clip, slices: u32) -> anyhow::Result<Clip> {
-    let path = paths::made(&format!("{name}.h264"))?;
+    let path = paths::made(&format!("{name}-{RECIPE}.h264"))?;
     if !path.exists() {
         crate::report::progress(&format!("making {name}.h264 (once)"));
         let unfinished = path.with_extension("part");
@@ -81,9 +84,10 @@ fn made(name: &'static str, from: &Clip, slices: u32) -> anyhow::Result<Clip> {
 
 fn encode(from: &Clip, slices: u32, to: &Path) -> anyhow::Result<()> {
     crossdesk_pipelines::gst::init()?;
-    // Zero latency without its slice threads, which would set the number of slices; the rate is told, not converted.
+    // Rate and colour are told, not converted: GStreamer takes any HD stream without colour description for BT.709.
+    // Zero latency goes without its slice threads, which would set the number of slices.
     let text = format!(
-        "filesrc location={} ! h264parse ! avdec_h264 ! capssetter caps=video/x-raw,framerate=60/1 ! \
+        "filesrc location={} ! h264parse ! avdec_h264 ! capssetter caps=video/x-raw,framerate=60/1,colorimetry=bt601 ! \
          x264enc tune=zerolatency speed-preset=veryfast pass=quant quantizer=24 key-int-max=120 \
          option-string=sliced-threads=0:slices={slices}:threads=1 ! \
          video/x-h264,profile=high,stream-format=byte-stream,alignment=au ! filesink location={}",
