@@ -32,6 +32,8 @@ pub struct Told {
     pub event: Option<Event>,
     /// The source must be asked for an IDR picture.
     pub keyframe_wanted: bool,
+    /// Every picture of a source that ended has come out.
+    pub drained: bool,
 }
 
 impl Facts {
@@ -94,7 +96,10 @@ impl Facts {
                 tracing::warn!("decoding is slower than the stream: skipping to the next IDR");
                 Told::default()
             }
-            ReceiveEvent::Drained => Told::default(),
+            ReceiveEvent::Drained => Told {
+                drained: true,
+                ..Told::default()
+            },
         }
     }
 

@@ -158,6 +158,12 @@ impl Media {
         self.transport.as_ref()
     }
 
+    /// Nothing more comes from the transport: lets pictures still on their way come out, then says so with
+    /// [`ReceiveEvent::Drained`].
+    pub fn finish(&self) {
+        self.receiver.finish();
+    }
+
     /// Counters for `status`.
     pub fn diagnostics(&self) -> TransportDiagnostics {
         let mut diagnostics = self.transport.diagnostics();

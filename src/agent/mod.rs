@@ -67,7 +67,12 @@ pub fn run(options: &AgentOptions, environment: &Environment) -> anyhow::Result<
     let stdio =
         stdio::take_over(options.password_fd).context("standard output cannot be kept for replies")?;
     log::start(options.log_dir.as_deref(), environment.log_filter.as_deref());
-    let source = options.source.as_deref().map(SourceSpec::parse).transpose()?;
+    let source = options
+        .source
+        .as_deref()
+        .map(SourceSpec::parse)
+        .transpose()
+        .context("--source")?;
     let (events, inbox) = sync_channel(INBOX);
     let (credits, granted) = sync_channel(LINE_CREDITS);
     for _ in 0..LINE_CREDITS {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use crossdesk_core::automation::{
     CaptureFailure, CaptureJob, ControlOutcome, Effect, Event, ExitReason, OutputQueue, Session,
-    StartTransport,
+    StartTransport, TransportState,
 };
 use crossdesk_core::control::ControlMessage;
 use crossdesk_core::error::ErrorCode;
@@ -26,6 +26,8 @@ use super::viewers::Viewers;
 
 /// Bytes handed to the stdout thread at once; small enough that `exit` never waits for one long write.
 const CHUNK_BYTES: usize = 64 * 1024;
+/// How long the last pictures of a source that ended are waited for: a hanging decoder is given up after 2 s.
+const LAST_PICTURES: Duration = Duration::from_secs(3);
 /// How long replies may take to leave after the end of the session; `exit` promises two seconds in all.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -65,6 +67,8 @@ pub struct Owner {
     facts: Facts,
     /// Captures that wait until their large replies have room in the output queue; the session starts few.
     held_captures: VecDeque<CaptureJob>,
+    /// The end of a source, told once its last pictures are out, and until when they are waited for.
+    ending: Option<(Event, Monotonic)>,
     exit: Option<ExitReason>,
 }
 
@@ -82,6 +86,7 @@ impl Owner {
             waiting: None,
             facts: Facts::default(),
             held_captures: VecDeque::new(),
+            ending: None,
             exit: None,
         }
     }
@@ -107,7 +112,8 @@ impl Owner {
     /// Waits for one event or the next deadline and lets the session know.
     fn wait(&mut self) {
         let now = clock::now();
-        let deadline = [self.parts.session.next_deadline(), self.output.deadline()]
+        let ending = self.ending.as_ref().map(|(_, deadline)| *deadline);
+        let deadline = [self.parts.session.next_deadline(), self.output.deadline(), ending]
             .into_iter()
             .flatten()
             .min();
@@ -125,6 +131,9 @@ impl Owner {
             self.handle(now, event);
         }
         self.handle_picture(now);
+        if self.ending.as_ref().is_some_and(|(_, deadline)| *deadline <= now) {
+            self.end_source(now);
+        }
         self.note_progress(now);
         if self.output.is_blocked(now) {
             self.parts.session.handle_event(now, Event::OutputBlocked);
@@ -153,9 +162,7 @@ impl Owner {
             AgentEvent::MediaReady(ready) => self.handle_media_ready(now, ready),
             AgentEvent::KeyframeWanted => self.request_keyframe(),
             AgentEvent::Receive(event) => self.handle_receive(now, event),
-            AgentEvent::Transport(event) => {
-                self.parts.session.handle_event(now, facts::transport(event));
-            }
+            AgentEvent::Transport(event) => self.handle_transport(now, facts::transport(event)),
             AgentEvent::Captured { job, result } => {
                 self.parts
                     .session
@@ -199,6 +206,24 @@ impl Owner {
         }
     }
 
+    fn handle_transport(&mut self, now: Monotonic, event: Event) {
+        match (&event, &self.media) {
+            (Event::Transport(TransportState::Ended { .. }), Some(media)) => {
+                media.finish();
+                self.ending = Some((event, now + LAST_PICTURES));
+            }
+            _ => self.parts.session.handle_event(now, event),
+        }
+    }
+
+    /// Tells the end of the source.
+    fn end_source(&mut self, now: Monotonic) {
+        if let Some((event, _)) = self.ending.take() {
+            self.handle_picture(now);
+            self.parts.session.handle_event(now, event);
+        }
+    }
+
     fn handle_receive(&mut self, now: Monotonic, event: crossdesk_pipelines::receive::ReceiveEvent) {
         let told = self.facts.receive(event);
         if told.keyframe_wanted {
@@ -206,6 +231,9 @@ impl Owner {
         }
         if let Some(event) = told.event {
             self.parts.session.handle_event(now, event);
+        }
+        if told.drained {
+            self.end_source(now);
         }
     }
 
@@ -318,6 +346,7 @@ impl Owner {
 
     fn stop_transport(&mut self) {
         self.waiting = None;
+        self.ending = None;
         if let Some(viewers) = &self.parts.viewers {
             viewers.end();
         }

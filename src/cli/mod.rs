@@ -17,6 +17,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use crossdesk_pipelines::plan::source::SourceSpecError;
+
 use crate::config::Environment;
 pub use exit::Exit;
 pub use printer::{Printer, Tone};
@@ -40,6 +42,7 @@ Data goes to standard output, everything else to standard error. `crossdesk-cli 
 #[command(
     max_term_width = 110,
     subcommand_required = true,
+    disable_help_subcommand = true,
     arg_required_else_help = true
 )]
 struct Cli {
@@ -77,7 +80,12 @@ pub fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) => {
             printer.error(&error);
-            Exit::Failed.into()
+            // An address that makes no sense is an argument that makes no sense.
+            if error.is::<SourceSpecError>() {
+                Exit::Usage.into()
+            } else {
+                Exit::Failed.into()
+            }
         }
     }
 }

@@ -206,6 +206,8 @@ fn a_recording_played_once_ends_with_a_reason() {
     agent.connect();
     let status = agent.status_when("disconnected", |status| status["state"] == "disconnected");
     assert_eq!(status["error"]["code"], "SOURCE_ENDED", "{status}");
+    // Short as it is, all of it was decoded before the end was told.
+    assert_eq!(status["frame_id"], 10, "{status}");
 }
 
 #[test]

@@ -23,13 +23,13 @@ fn a_few_pictures_are_written_as_text_and_the_program_ends() {
 }
 
 #[test]
-fn errors_name_what_is_wrong_and_end_with_status_1() {
-    for (source, words) in [
-        ("file:no/such/file.mp4", "no/such/file.mp4"),
-        ("gopher://x", "--source"),
+fn errors_name_what_is_wrong_and_whose_it_is() {
+    for (source, words, status) in [
+        ("file:no/such/file.mp4", "no/such/file.mp4", 1),
+        ("gopher://x", "--source", 2),
     ] {
         let output = view(source);
-        assert_eq!(output.status.code(), Some(1), "{source}");
+        assert_eq!(output.status.code(), Some(status), "{source}");
         assert!(
             String::from_utf8_lossy(&output.stderr).contains(words),
             "{source}: {output:?}"

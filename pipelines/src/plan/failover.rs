@@ -154,6 +154,11 @@ impl Failover {
             .is_some_and(|run| run.attempt == attempt && run.stage == Stage::Trusted)
     }
 
+    /// The oldest access unit that went into the current decoder and whose picture has not come out.
+    pub fn oldest_pending(&self) -> Option<u32> {
+        self.run.as_ref()?.pending.front().copied()
+    }
+
     /// True while a graph is being opened.
     pub fn is_opening(&self) -> bool {
         self.run

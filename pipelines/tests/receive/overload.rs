@@ -1,5 +1,7 @@
 //! More than can be decoded or taken: bounded queues, no blocking, recovery at the next IDR.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use crossdesk_core::media::{AccessUnit, MAX_ACCESS_UNIT_BYTES};
 use crossdesk_core::time::Monotonic;
@@ -55,6 +57,24 @@ fn a_decoder_that_falls_behind_skips_to_an_idr_and_the_tap_does_not() {
     bench.receiver.finish();
     bench.seen.wait("the end", Log::drained, |_| ());
     bench.step(&units[..5]);
+}
+
+#[test]
+fn a_decoder_a_second_behind_skips_before_its_queue_is_full() {
+    let units = split(&read(
+        repository().join("tests/data/desktop/desktop-1080p30.h264"),
+    ));
+    let bench = Bench::start(DecoderChoice::Software, Pace::Live);
+    bench.step(&units[..1]);
+    let start = clock::now();
+    // Five pictures a second by their time stamps, handed over at once; fewer than the queue holds.
+    for (place, data) in units[1..50].iter().enumerate() {
+        let received = start + Duration::from_millis(200 * place as u64);
+        let data = data.clone();
+        bench.receiver.push(AccessUnit { data, received }).unwrap();
+    }
+    let overloaded = |log: &Log| log.events.contains(&ReceiveEvent::Overloaded);
+    bench.seen.wait("the overload", overloaded, |_| ());
 }
 
 #[test]

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use crossdesk_pipelines::plan::source::SourceSpec;
+use crossdesk_pipelines::plan::source::{Credentials, SourceSpec};
 use crossdesk_pipelines::receive::DecoderChoice;
+use crossdesk_platform::secret::Inherited;
 
 use crate::config::Environment;
 use crate::terminal;
@@ -16,7 +17,7 @@ use crate::terminal;
 use super::{Exit, Printer};
 
 use screen::{StillScreen, TerminalScreen, WindowScreen};
-use watch::{End, Watch};
+use watch::{End, Stream, Watch};
 
 const MORE: &str = "\
 Examples:
@@ -54,18 +55,30 @@ pub struct Args {
     /// `auto` prefers hardware, `software` never touches it, a name forces one decoder
     #[arg(long, value_name = "NAME", default_value = "auto")]
     decoder: String,
+
+    /// Read `user:password`, or a password alone, from inherited descriptor N; never from the address
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(3..=65535))]
+    password_fd: Option<i32>,
 }
 
 /// Shows the stream until it ends or the person has seen enough.
 pub fn run(args: &Args, printer: &Printer, environment: &Environment) -> anyhow::Result<Exit> {
+    // Before anything opens a descriptor of its own under the same number.
+    let password = args.password_fd.map(Inherited::claim).transpose()?;
     let spec = SourceSpec::parse(&args.source).context("--source")?;
     let Ok(decoder) = args.decoder.parse::<DecoderChoice>();
+    let credentials = password.map(read_credentials).transpose()?.flatten();
+    let stream = Stream {
+        spec,
+        credentials,
+        decoder,
+    };
     let ended = if args.window {
-        in_window(spec, decoder)?
+        in_window(stream)?
     } else if printer.is_terminal() {
-        in_terminal(spec, decoder, environment)?
+        in_terminal(stream, environment)?
     } else {
-        as_text(spec, decoder, printer)?
+        as_text(stream, printer)?
     };
     match ended {
         None | Some(End::Finished) => Ok(Exit::Success),
@@ -73,15 +86,17 @@ pub fn run(args: &Args, printer: &Printer, environment: &Environment) -> anyhow:
     }
 }
 
+fn read_credentials(password: Inherited) -> anyhow::Result<Option<Credentials>> {
+    Ok(Credentials::from_descriptor(
+        password.read()?.expose().as_bytes(),
+    )?)
+}
+
 /// `None` means that the person ended it.
-fn in_terminal(
-    spec: SourceSpec,
-    decoder: DecoderChoice,
-    environment: &Environment,
-) -> anyhow::Result<Option<End>> {
-    let title = spec.to_string();
+fn in_terminal(stream: Stream, environment: &Environment) -> anyhow::Result<Option<End>> {
+    let title = stream.spec.to_string();
     let screen = Arc::new(TerminalScreen::default());
-    let watch = Watch::start(spec, decoder, Arc::clone(&screen) as _)?;
+    let watch = Watch::start(stream, Arc::clone(&screen) as _)?;
     let options = terminal::Options {
         depth: depth(environment),
         title,
@@ -94,22 +109,22 @@ fn in_terminal(
     })
 }
 
-fn in_window(spec: SourceSpec, decoder: DecoderChoice) -> anyhow::Result<Option<End>> {
+fn in_window(stream: Stream) -> anyhow::Result<Option<End>> {
     let display = crossdesk_platform::look().display;
     anyhow::ensure!(
         display.usable(),
         "no display to open a window on (display server: {display}); leave --window out to watch in the terminal"
     );
-    let screen = Arc::new(WindowScreen::open(&spec.to_string())?);
-    let watch = Watch::start(spec, decoder, Arc::clone(&screen) as _)?;
+    let screen = Arc::new(WindowScreen::open(&stream.spec.to_string())?);
+    let watch = Watch::start(stream, Arc::clone(&screen) as _)?;
     let ended = screen.run();
     drop(watch);
     Ok(ended)
 }
 
-fn as_text(spec: SourceSpec, decoder: DecoderChoice, printer: &Printer) -> anyhow::Result<Option<End>> {
+fn as_text(stream: Stream, printer: &Printer) -> anyhow::Result<Option<End>> {
     let screen = Arc::new(StillScreen::default());
-    let _watch = Watch::start(spec, decoder, Arc::clone(&screen) as _)?;
+    let _watch = Watch::start(stream, Arc::clone(&screen) as _)?;
     let mut sequence = 1;
     for _ in 0..PICTURES_AS_TEXT {
         let picture = match screen.next(sequence, PATIENCE) {

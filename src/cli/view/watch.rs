@@ -9,7 +9,7 @@ use crossdesk_core::media::{AccessUnit, TapUnit};
 use crossdesk_pipelines::gst::receive::Receiver;
 use crossdesk_pipelines::gst::source::{Source, SourceEvent, SourceOutput};
 use crossdesk_pipelines::picture::Picture;
-use crossdesk_pipelines::plan::source::SourceSpec;
+use crossdesk_pipelines::plan::source::{Credentials, SourceSpec};
 use crossdesk_pipelines::receive::{DecoderChoice, Receive, ReceiveConfig, ReceiveEvent, ReceiveOutput};
 
 /// Whoever shows pictures to a person. Called on streaming threads; must not block.
@@ -38,9 +38,19 @@ pub struct Watch {
     _source: Arc<Source>,
 }
 
+/// What to watch, and how.
+pub struct Stream {
+    /// Where it comes from.
+    pub spec: SourceSpec,
+    /// User and password, for a source that asks for them.
+    pub credentials: Option<Credentials>,
+    /// Which decoders may be used.
+    pub decoder: DecoderChoice,
+}
+
 impl Watch {
-    /// Starts decoding `spec` for `screen`.
-    pub fn start(spec: SourceSpec, decoder: DecoderChoice, screen: Arc<dyn Screen>) -> anyhow::Result<Self> {
+    /// Starts decoding `stream` for `screen`.
+    pub fn start(stream: Stream, screen: Arc<dyn Screen>) -> anyhow::Result<Self> {
         // One wish is enough: a second one before the first is granted says nothing new.
         let (wish, wishes) = sync_channel(1);
         let pictures = Arc::new(Pictures {
@@ -48,12 +58,12 @@ impl Watch {
             wish,
         });
         let config = ReceiveConfig {
-            decoder,
+            decoder: stream.decoder,
             ..ReceiveConfig::default()
         };
         let receiver = Receiver::start(&config, pictures)?;
         let units = Arc::new(Units { receiver, screen });
-        let source = Arc::new(Source::start(spec, None, units));
+        let source = Arc::new(Source::start(stream.spec, stream.credentials, units));
         grant(wishes, &source)?;
         Ok(Self { _source: source })
     }

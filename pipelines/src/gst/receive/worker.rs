@@ -25,6 +25,10 @@ use crate::plan::replay::{self, Replay};
 use crate::plan::shape::StreamShape;
 use crate::receive::{Pace, ReceiveConfig, ReceiveEvent, ReceiveOutput};
 
+/// Most stream time that may wait for a decoder. Pictures older than 2 s are of no use to anybody, so a slow decoder
+/// must skip well before; less would let a short hiccup cost a long group of pictures.
+const MAX_LAG: Duration = Duration::from_secs(1);
+
 /// Access units a decoder gets beyond those it may hold before its first picture was accepted. A few, so that
 /// a decoder that holds one more than it should still shows its first picture; not more, because its pictures
 /// wait unseen in the device's few surfaces until then.
@@ -196,7 +200,7 @@ impl Worker {
             self.machine.handle_idr(now, &shape);
             self.do_effects();
         }
-        let congested = self.pace == Pace::Live && self.is_congested();
+        let congested = self.pace == Pace::Live && self.is_congested(unit.received);
         let decode = self.machine.admit(now, unit.idr, congested);
         self.feed(&unit, decode);
     }
@@ -220,18 +224,22 @@ impl Worker {
         self.machine.handle_lost(now);
     }
 
-    /// True when the decoder's queue has no room for a live unit. A replayed group in it does not count.
-    fn is_congested(&self) -> bool {
-        let Some((_, graph)) = &self.graph else {
+    /// True when the decoder's queue has no room for a live unit, or holds more than is still worth showing. A
+    /// replayed group in it does not count.
+    fn is_congested(&self, newest: Monotonic) -> bool {
+        let Some((attempt, graph)) = &self.graph else {
             return false;
         };
         let (units, bytes) = graph.backlog();
-        let groups = if self.newest_shown < self.replayed_until {
-            2
-        } else {
-            1
-        };
-        units >= groups * replay::MAX_UNITS || bytes >= groups * replay::MAX_BYTES
+        let replaying = self.newest_shown < self.replayed_until;
+        let groups = if replaying { 2 } else { 1 };
+        let oldest = self
+            .machine
+            .oldest_pending()
+            .and_then(|oldest| self.ledger.by_sequence(oldest));
+        let lag = oldest.map_or(Duration::ZERO, |oldest| newest.since(oldest.received));
+        let late = !replaying && self.machine.trusts(*attempt) && lag >= MAX_LAG;
+        late || units >= groups * replay::MAX_UNITS || bytes >= groups * replay::MAX_BYTES
     }
 
     /// Gives a unit to the graph, when one takes units.
