@@ -108,7 +108,9 @@ pub fn run(options: &AgentOptions, environment: &Environment) -> anyhow::Result<
     };
     spawn("stdin", events, move |events| read_stdin(events, &granted))?;
     match Owner::new(parts).run() {
-        ExitReason::OutputBlocked => bail!("nobody read the replies for ten seconds"),
+        ExitReason::OutputBlocked => {
+            bail!("replies cannot be written: standard output is closed, or nobody read it for ten seconds")
+        }
         ExitReason::Requested | ExitReason::InputClosed | ExitReason::Signal => Ok(()),
     }
 }

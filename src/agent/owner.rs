@@ -291,7 +291,7 @@ impl Owner {
                     self.waiting = Some(start);
                     self.start_waiting(now);
                 }
-                Effect::StopTransport => self.stop_transport(),
+                Effect::StopTransport => self.stop_transport(now),
                 Effect::SendControl { send, message } => {
                     let outcome = self.send_control(message);
                     self.parts
@@ -344,13 +344,17 @@ impl Owner {
         true
     }
 
-    fn stop_transport(&mut self) {
+    fn stop_transport(&mut self, now: Monotonic) {
         self.waiting = None;
         self.ending = None;
         if let Some(viewers) = &self.parts.viewers {
             viewers.end();
         }
         if let Some(media) = self.media.take() {
+            // The last counters: later requests find no connection to ask.
+            self.parts
+                .session
+                .handle_event(now, Event::Diagnostics(media.diagnostics()));
             media.stop();
         }
         self.latest.clear();
