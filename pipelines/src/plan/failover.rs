@@ -457,8 +457,11 @@ impl Failover {
             }
             None if candidate.hardware => self.start_best(now, &run.shape),
             None => {
-                self.out[run.candidate] = false;
-                self.preferred = Some(run.candidate);
+                // No software decoder shows this group: the group is to blame, and each may try the next one.
+                for (out, candidate) in self.out.iter_mut().zip(&self.candidates) {
+                    *out &= candidate.hardware;
+                }
+                self.preferred = proven_software.then_some(run.candidate);
                 self.gate_open = false;
                 self.fruitless += u32::from(!proven_software);
                 if self.fruitless == HOPELESS {

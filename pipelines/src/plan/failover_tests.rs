@@ -205,19 +205,18 @@ fn proven_software_starts_again_at_the_next_idr_and_is_never_out() {
 }
 
 #[test]
-fn unproven_software_gives_way_and_the_last_one_keeps_trying() {
+fn unproven_software_gives_way_and_every_group_gives_all_of_it_another_chance() {
     let mut m = Failover::new(candidates(&["avdec_h264", "openh264dec"]));
-    m.handle_idr(ms(0), &shape(64, 64));
-    m.handle_failure(ms(1), 1, "error");
-    assert_eq!(started(&drain(&mut m)[1..]), Some((2, 1)));
-    for attempt in 2..=4 {
-        m.handle_opened(ms(2), attempt, Ok(()));
-        m.handle_failure(ms(2), attempt, "error");
-        let effects = drain(&mut m);
-        let complaint = (attempt == 4).then_some(ReceiveFailure::DecoderFailed);
-        assert_eq!(failed(&effects), complaint);
+    for group in 0..4 {
         m.handle_idr(ms(3), &shape(64, 64));
-        assert_eq!(started(&drain(&mut m)), Some((attempt + 1, 1)));
+        let first = 2 * group + 1;
+        assert_eq!(started(&drain(&mut m)), Some((first, 0)), "the best one first");
+        m.handle_failure(ms(3), first, "error");
+        assert_eq!(started(&drain(&mut m)[1..]), Some((first + 1, 1)));
+        m.handle_opened(ms(4), first + 1, Ok(()));
+        m.handle_failure(ms(4), first + 1, "error");
+        let complaint = (group == 2).then_some(ReceiveFailure::DecoderFailed);
+        assert_eq!(failed(&drain(&mut m)), complaint, "said once, after three groups");
     }
 }
 

@@ -23,10 +23,12 @@ fn a_decoder_that_falls_behind_skips_to_an_idr_and_the_tap_does_not() {
         repository().join("tests/data/desktop/desktop-1080p30.h264"),
     ));
     let bench = Bench::start(DecoderChoice::Software, Pace::Live);
+    // A wish for a keyframe follows, at most one a second, as long as units keep coming.
     let overloaded = || {
-        bench
-            .seen
-            .look(|log| log.events.contains(&ReceiveEvent::Overloaded))
+        bench.seen.look(|log| {
+            let has = |event| log.events.contains(&event);
+            has(ReceiveEvent::Overloaded) && has(ReceiveEvent::KeyframeWanted)
+        })
     };
     bench.step(&units[..1]);
     let mut accepted = 1;
@@ -146,8 +148,41 @@ fn a_thousand_short_lives_leave_nothing_behind() {
     (0..100).for_each(|_| live());
     let [threads, files, kib] = held();
     (0..1000).for_each(|_| live());
-    let after = held();
+    // The last graphs end on threads of their own.
+    let limit = clock::now() + Duration::from_secs(20);
+    let mut after = held();
+    while (after[0] > threads + 2 || after[1] > files + 2) && clock::now() < limit {
+        std::thread::yield_now();
+        after = held();
+    }
     assert!(after[0] <= threads + 2, "{after:?}, before {threads} threads");
     assert!(after[1] <= files + 2, "{after:?}, before {files} files");
     assert!(after[2] <= kib + 16 * 1024, "{after:?}, before {kib} KiB");
+}
+
+#[test]
+fn a_damaged_first_idr_costs_pictures_and_not_the_decoder() {
+    let mut units = split(&read(
+        repository().join("tests/data/desktop/desktop-1080p30.h264"),
+    ));
+    let mut damaged = units[0].to_vec();
+    // Everything behind the slice header is noise: libavcodec conceals the picture, mostly with one colour.
+    let start = damaged.len() / 8;
+    for (place, byte) in damaged.iter_mut().enumerate().skip(start) {
+        *byte ^= u8::try_from(place * 37 % 251).unwrap() | 1;
+    }
+    units[0] = Bytes::from(damaged);
+    let bench = Bench::start(DecoderChoice::Auto, Pace::Live);
+    let idr = 120;
+    for unit in units[..4].iter().chain(&units[idr..idr + 4]) {
+        bench.push(unit);
+    }
+    let shown = |log: &Log| log.pictures.len() >= 4;
+    bench.seen.wait("pictures after the second IDR", shown, |log| {
+        let failed = log
+            .events
+            .iter()
+            .any(|event| matches!(event, ReceiveEvent::Failed { .. }));
+        assert!(!failed, "{:?}", log.events);
+    });
 }
