@@ -87,6 +87,59 @@ impl ToRgb {
     }
 }
 
+/// Fraction bits in which luma and what chroma adds to it are summed: the most that leave the brightest colours
+/// within 16 bits.
+pub(super) const SUM_BITS: u32 = 6;
+
+/// A factor for luma samples, split so that vector units need only 16-bit products.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LumaScale {
+    whole: u16,
+    /// In 256ths.
+    rest: u16,
+}
+
+impl LumaScale {
+    /// The factor `scale`, at most 2.
+    pub fn new(scale: f64) -> Self {
+        let steps = (scale * f64::from(1 << (SUM_BITS + 8))).round() as u16;
+        Self {
+            whole: steps >> 8,
+            rest: steps & 0xFF,
+        }
+    }
+
+    /// `luma` times the factor with `SUM_BITS` fraction bits, at most one of them too small.
+    pub fn apply(self, luma: u8) -> i16 {
+        let luma = u16::from(luma);
+        (luma * self.whole + ((luma * self.rest) >> 8)) as i16
+    }
+}
+
+/// A factor for chroma samples without their offset, split in the same way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChromaWeight {
+    whole: i16,
+    /// In 256ths.
+    rest: i16,
+}
+
+impl ChromaWeight {
+    /// The factor `weight`, between -4 and 4.
+    pub fn new(weight: f64) -> Self {
+        let steps = (weight * f64::from(1 << (SUM_BITS + 8))).round() as i32;
+        Self {
+            whole: (steps >> 8) as i16,
+            rest: (steps & 0xFF) as i16,
+        }
+    }
+
+    /// `sample`, from -128 to 127, times the factor with `SUM_BITS` fraction bits, at most one of them too small.
+    pub fn apply(self, sample: i16) -> i16 {
+        sample * self.whole + ((sample * self.rest) >> 8)
+    }
+}
+
 /// R'G'B' of a colour difference without luma.
 fn rgb(matrix: Matrix, pb: f64, pr: f64) -> [f64; 3] {
     let (kr, kb) = red_blue_weights(matrix);

@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows GStreamer: the input is borrowed planes (`picture::Planes`), the output is owned bytes.
 
+mod bt601;
 mod color;
 pub mod desktop;
 mod i420;

@@ -6,12 +6,12 @@
 use crossdesk_core::media::Color;
 use crossdesk_core::units::PixelSize;
 
-use super::color::ToBt601;
+use super::bt601;
 use super::planes::{covers, row};
 use crate::picture::{Plane, Planes};
 
 /// Chroma of grey.
-const NEUTRAL: u8 = 128;
+pub(super) const NEUTRAL: u8 = 128;
 
 /// Bytes of NV12 for a picture of `size`, which is cut to even edges first.
 pub const fn nv12_len(size: PixelSize) -> usize {
@@ -50,7 +50,7 @@ pub fn pack_nv12(planes: &Planes<'_>, size: PixelSize, color: Color, out: &mut [
     if keeps_samples(planes, color) {
         copy(planes, out);
     } else {
-        convert(planes, &Fixed::new(&ToBt601::new(color)), out);
+        bt601::convert(planes, color, out);
     }
 }
 
@@ -63,10 +63,10 @@ fn keeps_samples(planes: &Planes<'_>, color: Color) -> bool {
 }
 
 /// The two planes being written, both `width` bytes a row.
-struct Output<'a> {
-    width: usize,
-    luma: &'a mut [u8],
-    chroma: &'a mut [u8],
+pub(super) struct Output<'a> {
+    pub width: usize,
+    pub luma: &'a mut [u8],
+    pub chroma: &'a mut [u8],
 }
 
 fn copy(planes: &Planes<'_>, out: Output<'_>) {
@@ -107,11 +107,11 @@ fn copy_rows(plane: &Plane<'_>, width: usize, out: &mut [u8]) {
 }
 
 /// Rows `2 * index` and `2 * index + 1`.
-fn two_rows<'a>(plane: &Plane<'a>, index: usize, width: usize) -> [&'a [u8]; 2] {
+pub(super) fn two_rows<'a>(plane: &Plane<'a>, index: usize, width: usize) -> [&'a [u8]; 2] {
     [row(plane, 2 * index, width), row(plane, 2 * index + 1, width)]
 }
 
-fn interleave(u: &[u8], v: &[u8], out: &mut [u8]) {
+pub(super) fn interleave(u: &[u8], v: &[u8], out: &mut [u8]) {
     for ((out, &u), &v) in out.chunks_exact_mut(2).zip(u).zip(v) {
         out[0] = u;
         out[1] = v;
@@ -136,139 +136,9 @@ fn average_blocks(u: [&[u8]; 2], v: [&[u8]; 2], out: &mut [u8]) {
 }
 
 /// Sums of 2x2 samples along two rows.
-fn block_sums<'a>(rows: [&'a [u8]; 2]) -> impl Iterator<Item = i16> + 'a {
+pub(super) fn block_sums<'a>(rows: [&'a [u8]; 2]) -> impl Iterator<Item = i16> + 'a {
     let pairs = rows[0].chunks_exact(2).zip(rows[1].chunks_exact(2));
     pairs.map(|(a, b)| i16::from(a[0]) + i16::from(a[1]) + i16::from(b[0]) + i16::from(b[1]))
-}
-
-/// `ToBt601` in the integers that the conversion loops use.
-///
-/// Chroma enters as four times its value, so that averages of four samples keep their fraction. Coefficients
-/// between chroma and chroma have 13 fraction bits: the largest is below 2, so a product of ten and fourteen bits
-/// leaves room in 32. Luma is summed with 6 fraction bits, the most that keep it within 16.
-struct Fixed {
-    /// 14 fraction bits.
-    luma_scale: u32,
-    /// 6 fraction bits.
-    luma_offset: i32,
-    luma_from: [i32; 2],
-    cb_from: [i32; 2],
-    cr_from: [i32; 2],
-}
-
-/// Fraction bits of chroma coefficients, and of the chroma samples they meet.
-const CHROMA_BITS: u32 = 13;
-const SAMPLE_BITS: u32 = 2;
-const LUMA_BITS: u32 = 6;
-const LUMA_SCALE_BITS: u32 = 14;
-
-impl Fixed {
-    fn new(way: &ToBt601) -> Self {
-        let chroma = |v: f64| (v * f64::from(1 << CHROMA_BITS)).round() as i32;
-        Self {
-            luma_scale: (way.luma_scale * f64::from(1 << LUMA_SCALE_BITS)).round() as u32,
-            // Half a step so that the final shift rounds.
-            luma_offset: ((way.luma_offset + 0.5) * f64::from(1 << LUMA_BITS)).round() as i32,
-            luma_from: [chroma(way.luma_from_cb), chroma(way.luma_from_cr)],
-            cb_from: [chroma(way.cb_from_cb), chroma(way.cb_from_cr)],
-            cr_from: [chroma(way.cr_from_cb), chroma(way.cr_from_cr)],
-        }
-    }
-
-    /// Converts one row of chroma sites: what they add to luma, and their own interleaved samples.
-    fn chroma_row(&self, u: &[i16], v: &[i16], to_luma: &mut [i16], out: &mut [u8]) {
-        const HALF: i32 = 1 << (CHROMA_BITS + SAMPLE_BITS - 1);
-        let sample = |sum: i32| ((sum + HALF) >> (CHROMA_BITS + SAMPLE_BITS)) + i32::from(NEUTRAL);
-        let sites = u.iter().zip(v);
-        for (((&u, &v), luma), out) in sites.zip(to_luma).zip(out.chunks_exact_mut(2)) {
-            let (u, v) = (i32::from(u), i32::from(v));
-            let sum = self.luma_from[0] * u + self.luma_from[1] * v;
-            *luma = ((sum >> (CHROMA_BITS + SAMPLE_BITS - LUMA_BITS)) + self.luma_offset) as i16;
-            out[0] = sample(self.cb_from[0] * u + self.cb_from[1] * v).clamp(0, 255) as u8;
-            out[1] = sample(self.cr_from[0] * u + self.cr_from[1] * v).clamp(0, 255) as u8;
-        }
-    }
-
-    /// Converts one row of luma; every entry of `from_chroma` belongs to two samples.
-    fn luma_row(&self, luma: &[u8], from_chroma: &[i16], out: &mut [u8]) {
-        // With eight bits of head room the high half of the product is luma with LUMA_BITS fraction bits.
-        const _: () = assert!(8 + LUMA_SCALE_BITS - 16 == LUMA_BITS);
-        let scaled = |y: u8| (((u32::from(y) << 8) * self.luma_scale) >> 16) as i16;
-        let pairs = luma.chunks_exact(2).zip(from_chroma);
-        for (out, (luma, &add)) in out.chunks_exact_mut(2).zip(pairs) {
-            out[0] = ((scaled(luma[0]) + add) >> LUMA_BITS).clamp(0, 255) as u8;
-            out[1] = ((scaled(luma[1]) + add) >> LUMA_BITS).clamp(0, 255) as u8;
-        }
-    }
-}
-
-fn convert(planes: &Planes<'_>, way: &Fixed, out: Output<'_>) {
-    let Output {
-        width,
-        luma: luma_out,
-        chroma: chroma_out,
-    } = out;
-    let (Planes::Nv12 { y, .. }
-    | Planes::I420 { y, .. }
-    | Planes::I422 { y, .. }
-    | Planes::I444 { y, .. }
-    | Planes::Gray { y }) = planes;
-    let mut scratch = vec![0_i16; width / 2 * 3];
-    let (u, rest) = scratch.split_at_mut(width / 2);
-    let (v, to_luma) = rest.split_at_mut(width / 2);
-    let rows = luma_out
-        .chunks_exact_mut(2 * width)
-        .zip(chroma_out.chunks_exact_mut(width));
-    for (i, (luma, chroma)) in rows.enumerate() {
-        gather_chroma(planes, i, u, v);
-        way.chroma_row(u, v, to_luma, chroma);
-        let (upper, lower) = luma.split_at_mut(width);
-        way.luma_row(row(y, 2 * i, width), to_luma, upper);
-        way.luma_row(row(y, 2 * i + 1, width), to_luma, lower);
-    }
-}
-
-/// Row `index` of chroma at the sites of 4:2:0, times four and without its offset of 128.
-fn gather_chroma(planes: &Planes<'_>, index: usize, u_out: &mut [i16], v_out: &mut [i16]) {
-    const ZERO: i16 = (NEUTRAL as i16) << SAMPLE_BITS;
-    let width = u_out.len();
-    let quadruple = |s: &u8| (i16::from(*s) << SAMPLE_BITS) - ZERO;
-    match planes {
-        Planes::Nv12 { uv, .. } => {
-            let pairs = row(uv, index, 2 * width).chunks_exact(2);
-            for ((u, v), pair) in u_out.iter_mut().zip(v_out).zip(pairs) {
-                *u = quadruple(&pair[0]);
-                *v = quadruple(&pair[1]);
-            }
-        }
-        Planes::I420 { u, v, .. } => {
-            assign(u_out, row(u, index, width).iter().map(quadruple));
-            assign(v_out, row(v, index, width).iter().map(quadruple));
-        }
-        Planes::I422 { u, v, .. } => {
-            let double_sum = |[a, b]: [&'_ [u8]; 2], out: &mut [i16]| {
-                let sums = a
-                    .iter()
-                    .zip(b)
-                    .map(|(&a, &b)| (i16::from(a) + i16::from(b)) * 2 - ZERO);
-                assign(out, sums);
-            };
-            double_sum(two_rows(u, index, width), u_out);
-            double_sum(two_rows(v, index, width), v_out);
-        }
-        Planes::I444 { u, v, .. } => {
-            assign(u_out, block_sums(two_rows(u, index, 2 * width)).map(|s| s - ZERO));
-            assign(v_out, block_sums(two_rows(v, index, 2 * width)).map(|s| s - ZERO));
-        }
-        Planes::Gray { .. } => {
-            u_out.fill(0);
-            v_out.fill(0);
-        }
-    }
-}
-
-fn assign(out: &mut [i16], values: impl Iterator<Item = i16>) {
-    out.iter_mut().zip(values).for_each(|(out, value)| *out = value);
 }
 
 #[cfg(test)]

@@ -1,23 +1,19 @@
 //! Whole pictures from Y'CbCr to R'G'B', row by row.
 //!
-//! Each sample is within 0.55 steps of the exact value. What chroma adds to red, green and blue is
+//! Each sample is within 0.6 steps of the exact value. What chroma adds to red, green and blue is
 //! computed once per chroma sample; a pixel then costs one multiplication and three additions in 16 bits, in loops
 //! that become vector code at the baseline of x86-64.
 
 use crossdesk_core::media::Color;
 
-use super::color::ToRgb;
+use super::color::{ChromaWeight, LumaScale, SUM_BITS, ToRgb};
 use super::planes::{ChromaPlanes, Layers, row};
 
 /// Bytes of one pixel.
 pub(super) const RGB: usize = 3;
 
-/// Fraction bits of luma and of what chroma adds to it: the most that leave the brightest colours within 16 bits.
-const FRACTION_BITS: u32 = 6;
-/// Fraction bits of chroma coefficients; the largest is below 2.2, so a product with a sample fits 32.
-const CHROMA_BITS: u32 = 14;
-/// Fraction bits of the luma coefficient, which is at most 255 / 219.
-const LUMA_BITS: u32 = 14;
+/// What two products are too small by on average, in steps of sums.
+const CUT: i16 = 1;
 
 /// Where the wanted pixels lie in the planes.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +31,7 @@ pub(super) struct RgbRows {
     cr: Vec<i16>,
     /// What chroma adds to red, green and blue of every pixel of a row.
     add: [Vec<i16>; 3],
+    channels: [Vec<u8>; 3],
     pixels: Vec<u32>,
 }
 
@@ -45,6 +42,7 @@ impl RgbRows {
     pub fn convert(&mut self, layers: &Layers<'_>, color: Color, area: Area, out: &mut Vec<u8>) {
         out.resize(area.width * area.height * RGB, 0);
         self.pixels.resize(area.width, 0);
+        self.channels.iter_mut().for_each(|row| row.resize(area.width, 0));
         self.add.iter_mut().for_each(|add| add.resize(area.width, 0));
         let way = Fixed::new(&ToRgb::new(color));
         if let ChromaPlanes::None = layers.chroma {
@@ -59,8 +57,10 @@ impl RgbRows {
                 self.prepare_chroma(layers, &way, y / step_y, area);
             }
             let luma = &row(&layers.luma, y, area.x + area.width)[area.x..];
-            let [red, green, blue] = &self.add;
-            way.pixels(luma, [red, green, blue], &mut self.pixels);
+            for (add, channel) in self.add.iter().zip(&mut self.channels) {
+                way.channel(luma, add, channel);
+            }
+            join(&self.channels, &mut self.pixels);
             pack_pixels(&self.pixels, out);
         }
     }
@@ -94,7 +94,7 @@ impl RgbRows {
         for (add, (from_cb, from_cr)) in self.add.iter_mut().zip(way.chroma) {
             let samples = self.cb.iter().zip(&self.cr);
             let sums =
-                samples.map(|(&cb, &cr)| way.chroma_sum(from_cb * i32::from(cb) + from_cr * i32::from(cr)));
+                samples.map(|(&cb, &cr)| (from_cb.apply(cb) + from_cr.apply(cr)).saturating_add(way.offset));
             if step == 1 {
                 add.iter_mut().zip(sums).for_each(|(add, sum)| *add = sum);
             } else {
@@ -121,47 +121,40 @@ fn spread(mut sums: impl Iterator<Item = i16>, skip: usize, out: &mut [i16]) {
     }
 }
 
-/// `ToRgb` in integers.
+/// `ToRgb` in integers of 16 bits.
 struct Fixed {
-    luma: u32,
+    luma: LumaScale,
     /// What black luma takes off, plus half a step for rounding.
     offset: i16,
     /// For red, green and blue: from Cb and from Cr.
-    chroma: [(i32, i32); 3],
+    chroma: [(ChromaWeight, ChromaWeight); 3],
 }
 
 impl Fixed {
     fn new(way: &ToRgb) -> Self {
-        let fixed = |v: f32, bits: u32| (f64::from(v) * f64::from(1 << bits)).round();
-        let chroma = [0, 1, 2].map(|i| {
-            (
-                fixed(way.from_cb[i], CHROMA_BITS) as i32,
-                fixed(way.from_cr[i], CHROMA_BITS) as i32,
-            )
-        });
+        let weight = |v: f32| ChromaWeight::new(f64::from(v));
+        let chroma = [0, 1, 2].map(|i| (weight(way.from_cb[i]), weight(way.from_cr[i])));
+        let offset = 0.5 - way.luma_zero * way.luma_scale;
         Self {
-            luma: fixed(way.luma_scale, LUMA_BITS) as u32,
-            offset: fixed(0.5 - way.luma_zero * way.luma_scale, FRACTION_BITS) as i16,
+            luma: LumaScale::new(f64::from(way.luma_scale)),
+            offset: (offset * f32::from(1_u8 << SUM_BITS)).round() as i16 + CUT,
             chroma,
         }
     }
 
-    fn chroma_sum(&self, sum: i32) -> i16 {
-        const SHIFT: u32 = CHROMA_BITS - FRACTION_BITS;
-        // The offset can take the sum below what 16 bits hold only for colours far outside of what can be shown.
-        (((sum + (1 << (SHIFT - 1))) >> SHIFT) as i16).saturating_add(self.offset)
-    }
-
-    /// Pixels as words with red in the lowest byte.
-    fn pixels(&self, luma: &[u8], [red, green, blue]: [&[i16]; 3], out: &mut [u32]) {
-        // With eight bits of head room the high half of the product is luma with FRACTION_BITS fraction bits.
-        const _: () = assert!(8 + LUMA_BITS - 16 == FRACTION_BITS);
-        let chroma = red.iter().zip(green).zip(blue);
-        for ((out, &luma), ((&red, &green), &blue)) in out.iter_mut().zip(luma).zip(chroma) {
-            let luma = (((u32::from(luma) << 8) * self.luma) >> 16) as i16;
-            let byte = |add: i16| (luma.saturating_add(add) >> FRACTION_BITS).clamp(0, 255) as u32;
-            *out = byte(red) | byte(green) << 8 | byte(blue) << 16;
+    /// One of red, green and blue of a row: luma and what chroma adds to it.
+    fn channel(&self, luma: &[u8], add: &[i16], out: &mut [u8]) {
+        for ((out, &luma), &add) in out.iter_mut().zip(luma).zip(add) {
+            *out = (self.luma.apply(luma).saturating_add(add) >> SUM_BITS).clamp(0, 255) as u8;
         }
+    }
+}
+
+/// Joins red, green and blue to words with red in the lowest byte.
+fn join(channels: &[Vec<u8>; 3], out: &mut [u32]) {
+    let [red, green, blue] = channels;
+    for ((out, &red), (&green, &blue)) in out.iter_mut().zip(red).zip(green.iter().zip(blue)) {
+        *out = u32::from(u16::from(red) | u16::from(green) << 8) | u32::from(blue) << 16;
     }
 }
 

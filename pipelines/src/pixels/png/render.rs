@@ -69,7 +69,7 @@ impl Renderer {
 }
 
 impl Scaled {
-    /// Scales luma to `size`, and chroma to `size` or to half of it.
+    /// Scales luma to `size`, and chroma to `size` or, where it had half the resolution, to half of it.
     fn scale(
         &mut self,
         scaler: &mut Scaler,
@@ -82,15 +82,11 @@ impl Scaled {
             chroma: [first, second],
             compact,
         } = self;
-        // 4:2:0 that shrinks to less than half has chroma for every pixel of the result; else half of it is enough.
-        let full = layers.step != (2, 2) || rect.width >= 2 * size.width;
-        let (step, chroma_size) = if full {
-            ((1, 1), size)
+        let (step, chroma_size) = if layers.step == (2, 2) {
+            let half = PixelSize::new(size.width.div_ceil(2), size.height.div_ceil(2));
+            ((2, 2), half)
         } else {
-            (
-                (2, 2),
-                PixelSize::new(size.width.div_ceil(2), size.height.div_ceil(2)),
-            )
+            ((1, 1), size)
         };
         let mut scale = |plane, samples, step, size: PixelSize, out: &mut Vec<u8>| {
             Part::new(plane, samples, rect, step).scale(scaler, compact, size, out)

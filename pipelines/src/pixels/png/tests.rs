@@ -87,7 +87,7 @@ proptest! {
                 prop_assert_eq!(png.source_rect, cut);
                 prop_assert_eq!(png.image_size, cut.size());
                 prop_assert_eq!(png.source_size, image.size);
-                assert_shows(&image, color, &png, 0.55);
+                assert_shows(&image, color, &png, 0.6);
             }
             Err(error) => {
                 prop_assert_eq!(error, PngError::OutsidePicture);
@@ -108,7 +108,7 @@ proptest! {
         prop_assert!(png.image_size.longest_edge() <= edge);
         let want = expected(&image, color, 0, 0);
         for got in decode(&png) {
-            prop_assert!(got.iter().zip(want).all(|(&g, w)| (f64::from(g) - w).abs() <= 0.55), "{:?} {:?}", got, want);
+            prop_assert!(got.iter().zip(want).all(|(&g, w)| (f64::from(g) - w).abs() <= 0.6), "{:?} {:?}", got, want);
         }
     }
 }
@@ -233,7 +233,7 @@ fn chroma_follows_luma_through_an_odd_scaled_crop() {
 #[test]
 fn byte_limits_hold_on_noise_and_are_used_well() {
     let image = Image::new(Layout::I420, PixelSize::new(1921, 1081), 0, noise);
-    for (edge, max_bytes) in [(2048, 2 * MIB), (960, 256 * 1024), (960, 20_000), (64, 300)] {
+    for (edge, max_bytes) in [(2048, 2 * MIB), (960, 256 * 1024), (960, 20_000), (64, 1000)] {
         let png = encode(
             &image,
             Color::BT601_LIMITED,
