@@ -13,9 +13,14 @@ function times() {
   return all.reduce((sum, { idle, total }) => ({ idle: sum.idle + idle, total: sum.total + total }), { idle: 0, total: 0 });
 }
 
-// Waits for a moment in which others leave the processors alone; false when none comes within five seconds. Counts and
+// Timed bars are judged only when asked for (JUDGE_TIMES=1 npm test): a test run must not fail because a machine is slow.
+// Then it waits for a moment in which others leave the processors alone; false when none comes within five seconds. Counts and
 // order are checked in any case, but a busy machine makes no statement about milliseconds.
 export async function isQuiet(t) {
+  if (!process.env.JUDGE_TIMES) {
+    t.diagnostic('figures in milliseconds are shown; JUDGE_TIMES=1 judges them');
+    return false;
+  }
   for (let look = 0; look < LOOKS; look += 1) {
     const before = times();
     await delay(LOOK_MS);
