@@ -115,10 +115,19 @@ fn nearest_of_256(rgb: Rgb) -> u8 {
     if error(grey) < error(cube) { grey } else { cube }
 }
 
+/// Colours whose primaries differ by less are grey to the eye; by distance alone, a middle grey would become blue.
+const GREYISH: u8 = 48;
+
 fn nearest_of_8(rgb: Rgb) -> u8 {
-    (0..8)
-        .min_by_key(|&i| distance(Ink::Indexed(i).rgb(), rgb))
-        .unwrap_or(0)
+    let [r, g, b] = rgb;
+    let greyish = r.max(g).max(b) - r.min(g).min(b) < GREYISH;
+    let error = |&i: &u8| distance(Ink::Indexed(i).rgb(), rgb);
+    let nearest = if greyish {
+        [0, 7].into_iter().min_by_key(error)
+    } else {
+        (0..8).min_by_key(error)
+    };
+    nearest.unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -175,5 +184,7 @@ mod tests {
         assert_eq!(nearest_of_8([250, 10, 10]), 1);
         assert_eq!(nearest_of_8([255, 255, 255]), 7);
         assert_eq!(nearest_of_8([10, 20, 5]), 0);
+        assert_eq!(nearest_of_8([100, 100, 110]), 0);
+        assert_eq!(nearest_of_8([110, 100, 110]), 7);
     }
 }
