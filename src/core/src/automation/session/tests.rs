@@ -33,6 +33,8 @@ struct World {
     replies: VecDeque<Value>,
     effects: Vec<Effect>,
     sent: Vec<ControlMessage>,
+    /// Those of them that may have reached the host: a press that was refused certainly did not.
+    arrived: Vec<ControlMessage>,
     /// What becomes of sends; `None` leaves them unanswered.
     outcome: Option<ControlOutcome>,
     job: Option<CaptureJob>,
@@ -51,6 +53,7 @@ impl World {
             replies: VecDeque::new(),
             effects: Vec::new(),
             sent: Vec::new(),
+            arrived: Vec::new(),
             outcome: Some(ControlOutcome::Sent),
             job: None,
             frame: 0,
@@ -125,6 +128,14 @@ impl World {
                         .push_back(serde_json::from_slice(line).expect("replies are JSON"));
                 }
                 Effect::SendControl { send, message } => {
+                    let press = matches!(
+                        message,
+                        ControlMessage::Key { down: true, .. }
+                            | ControlMessage::MouseButton { down: true, .. }
+                    );
+                    if !press || self.outcome != Some(ControlOutcome::Refused) {
+                        self.arrived.push(message.clone());
+                    }
                     self.sent.push(message);
                     if let Some(outcome) = self.outcome {
                         self.session

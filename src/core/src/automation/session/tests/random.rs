@@ -186,7 +186,7 @@ impl Runner {
             assert_eq!(*replies, 1, "request {id}");
         }
         let mut held = crate::automation::sequence::Held::default();
-        for message in &self.world.sent {
+        for message in &self.world.arrived {
             held.note(message);
         }
         assert!(held.release().is_empty(), "something stays pressed");
