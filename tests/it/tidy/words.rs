@@ -32,7 +32,7 @@ fn of_text(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// True when `line` has an absolute path into `folder`; `a/work/b` and `https://x/home/` are others.
+/// True when `line` has an absolute path into `folder`; `a/home/b` and `https://x/home/` are others.
 fn mentions(line: &str, folder: &str) -> bool {
     let needle = format!("/{folder}/");
     line.match_indices(&needle).any(|(at, _)| {
