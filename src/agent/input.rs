@@ -2,15 +2,14 @@
 
 use std::io::{ErrorKind, Read};
 
-/// Longest request line in bytes, its newline included (automation protocol, "Envelope").
-pub const MAX_LINE_BYTES: usize = 65_536;
+use crossdesk_core::automation::MAX_REQUEST_BYTES;
 
 /// One line read from the parent.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     /// A line without its newline.
     Complete(Vec<u8>),
-    /// A line longer than [`MAX_LINE_BYTES`]; its bytes were thrown away up to the next newline.
+    /// A line longer than [`MAX_REQUEST_BYTES`]; its bytes were thrown away up to the next newline.
     TooLong,
 }
 
@@ -40,7 +39,7 @@ impl LineCutter {
     }
 
     fn extend(&mut self, bytes: &[u8]) {
-        if self.overflowed || self.line.len() + bytes.len() >= MAX_LINE_BYTES {
+        if self.overflowed || self.line.len() + bytes.len() >= MAX_REQUEST_BYTES {
             self.overflowed = true;
             self.line.clear();
         } else {
@@ -99,8 +98,8 @@ mod tests {
 
     #[test]
     fn the_limit_counts_the_newline_and_the_next_line_survives() {
-        let fits = vec![b'a'; MAX_LINE_BYTES - 1];
-        let long = vec![b'a'; MAX_LINE_BYTES];
+        let fits = vec![b'a'; MAX_REQUEST_BYTES - 1];
+        let long = vec![b'a'; MAX_REQUEST_BYTES];
         assert_eq!(lines(&[&fits, b"\n"]), [Line::Complete(fits.clone())]);
         assert_eq!(
             lines(&[&long, b"\nok\n"]),
@@ -114,6 +113,6 @@ mod tests {
         for _ in 0..100 {
             cutter.push(&[b'x'; 4096], &mut |_| panic!("no line ended"));
         }
-        assert!(cutter.line.capacity() <= 2 * MAX_LINE_BYTES);
+        assert!(cutter.line.capacity() <= 2 * MAX_REQUEST_BYTES);
     }
 }
