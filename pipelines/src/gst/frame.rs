@@ -5,6 +5,7 @@ use std::sync::Weak;
 use crossdesk_core::units::PixelSize;
 use gst_video::prelude::*;
 
+use super::lent;
 use super::receive::Inbox;
 use crate::picture::{Frame, MapError, Plane, Planes};
 use crate::plan::shape::{StreamShape, visible_origin};
@@ -68,7 +69,8 @@ impl GstFrame {
     /// The visible picture as a buffer of `colorimetry` that shares the decoder's memory; `None` when that is
     /// not ordinary memory and needs a download instead.
     pub fn shared(&self, colorimetry: &gst_video::VideoColorimetry) -> Option<(gst::Buffer, gst::Caps)> {
-        if !self.buffer.peek_memory(0).is_type("SystemMemory") {
+        let memory = self.buffer.peek_memory(0);
+        if !memory.is_type("SystemMemory") && !memory.is_type(lent::MEMORY_TYPE) {
             return None;
         }
         let visible = gst_video::VideoInfo::builder(self.info.format(), self.size.width, self.size.height)

@@ -4,6 +4,8 @@ use std::sync::OnceLock;
 
 mod elements;
 mod frame;
+#[expect(unsafe_code, reason = "an allocator is a table of C functions")]
+mod lent;
 pub mod probe;
 mod proof;
 pub mod receive;

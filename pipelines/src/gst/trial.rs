@@ -39,6 +39,7 @@ impl Trial {
             pushed: 0,
         };
         trial.sink.set_caps(Some(&elements::picture_caps(&plan)));
+        elements::answer_allocation(&trial.sink, plan.allocation);
         let mut chain: Vec<gst::Element> = vec![trial.source.clone().upcast()];
         chain.push(elements::make("h264parse", &[("config-interval", "-1")])?);
         chain.push(elements::unit_caps_filter()?);

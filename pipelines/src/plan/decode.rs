@@ -42,6 +42,29 @@ impl fmt::Display for Value {
     }
 }
 
+/// What the picture sink tells a decoder about the memory it accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allocation {
+    /// Nothing: pictures come row after row, at the price of a copy in most decoders. For pictures that do not
+    /// start with the first decoded sample: `avdec_h264` of 1.22 forgets the offset of what it did not copy.
+    Packed,
+    /// Rows and planes may lie anywhere in the buffer: hardware decoders show their own memory.
+    Strided,
+    /// The same, and software decodes into our pool, whose pictures are shown while it predicts from them. Not
+    /// for fields: the second is written into a frame that may be out already.
+    Lent,
+}
+
+impl fmt::Display for Allocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Packed => "packed",
+            Self::Strided => "strided",
+            Self::Lent => "lent",
+        })
+    }
+}
+
 /// Everything that tells one receive graph from another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodePlan {
@@ -51,6 +74,8 @@ pub struct DecodePlan {
     pub properties: Vec<(&'static str, Value)>,
     /// Memory types the picture sink accepts, best first.
     pub memory: &'static [Memory],
+    /// What the picture sink answers when the decoder asks where to put them.
+    pub allocation: Allocation,
 }
 
 impl DecodePlan {
@@ -73,6 +98,13 @@ impl DecodePlan {
                 .map(|&(name, setting)| (name, value(setting)))
                 .collect(),
             memory: row.memory,
+            allocation: if shape.starts_cropped() {
+                Allocation::Packed
+            } else if row.hardware || !shape.frames_only {
+                Allocation::Strided
+            } else {
+                Allocation::Lent
+            },
         }
     }
 
@@ -102,10 +134,7 @@ impl DecodePlan {
 
 impl fmt::Display for DecodePlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "appsrc is-live=true format=time block=false caps=\"{UNIT_CAPS}\""
-        )?;
+        writeln!(f, "(access units: {UNIT_CAPS})")?;
         writeln!(f, "  ! h264parse config-interval=-1 ! {UNIT_CAPS} ! tee name=t")?;
         writeln!(f, "t. ! appsink name=tap sync=false async=false max-buffers=4")?;
         write!(
@@ -121,8 +150,9 @@ impl fmt::Display for DecodePlan {
         }
         writeln!(
             f,
-            "\n  ! appsink name=pictures sync=false async=false max-buffers={SINK_PICTURES} caps=\"{}\"",
-            self.picture_caps()
+            "\n  ! appsink name=pictures sync=false async=false max-buffers={SINK_PICTURES} caps=\"{}\"\n  allocation: {}",
+            self.picture_caps(),
+            self.allocation
         )
     }
 }
@@ -147,12 +177,13 @@ mod tests {
     #[test]
     fn software_on_a_reorder_free_stream() {
         expect![[r#"
-            appsrc is-live=true format=time block=false caps="video/x-h264,stream-format=byte-stream,alignment=au"
+            (access units: video/x-h264,stream-format=byte-stream,alignment=au)
               ! h264parse config-interval=-1 ! video/x-h264,stream-format=byte-stream,alignment=au ! tee name=t
             t. ! appsink name=tap sync=false async=false max-buffers=4
             t. ! queue max-size-buffers=120 max-size-bytes=20971520 max-size-time=0
               ! avdec_h264 qos=false thread-type=slice max-threads=2 std-compliance=normal
               ! appsink name=pictures sync=false async=false max-buffers=4 caps="video/x-raw,format={NV12, I420, YV12, Y42B, Y444, GRAY8}"
+              allocation: lent
         "#]].assert_eq(&plan("avdec_h264", Reorder::None));
     }
 
@@ -166,20 +197,22 @@ mod tests {
     #[test]
     fn hardware_memory_is_asked_for_first() {
         expect![[r#"
-            appsrc is-live=true format=time block=false caps="video/x-h264,stream-format=byte-stream,alignment=au"
+            (access units: video/x-h264,stream-format=byte-stream,alignment=au)
               ! h264parse config-interval=-1 ! video/x-h264,stream-format=byte-stream,alignment=au ! tee name=t
             t. ! appsink name=tap sync=false async=false max-buffers=4
             t. ! queue max-size-buffers=120 max-size-bytes=20971520 max-size-time=0
               ! vah264dec qos=false compliance=normal
               ! appsink name=pictures sync=false async=false max-buffers=4 caps="video/x-raw(memory:VAMemory),format={NV12, I420, YV12, Y42B, Y444, GRAY8}; video/x-raw,format={NV12, I420, YV12, Y42B, Y444, GRAY8}"
+              allocation: strided
         "#]].assert_eq(&plan("vah264dec", Reorder::None));
         expect![[r#"
-            appsrc is-live=true format=time block=false caps="video/x-h264,stream-format=byte-stream,alignment=au"
+            (access units: video/x-h264,stream-format=byte-stream,alignment=au)
               ! h264parse config-interval=-1 ! video/x-h264,stream-format=byte-stream,alignment=au ! tee name=t
             t. ! appsink name=tap sync=false async=false max-buffers=4
             t. ! queue max-size-buffers=120 max-size-bytes=20971520 max-size-time=0
               ! vulkanh264dec qos=false compliance=normal ! vulkandownload
               ! appsink name=pictures sync=false async=false max-buffers=4 caps="video/x-raw,format={NV12, I420, YV12, Y42B, Y444, GRAY8}"
+              allocation: strided
         "#]].assert_eq(&plan("vulkanh264dec", Reorder::None));
     }
 }

@@ -197,7 +197,11 @@ impl Failover {
         if !candidate.chroma.contains(&shape.chroma) {
             self.stop();
             self.start_best(now, shape);
-        } else if old.reorder_known() != shape.reorder_known() || old.low_delay() != shape.low_delay() {
+        } else if old.reorder_known() != shape.reorder_known()
+            || old.low_delay() != shape.low_delay()
+            || old.starts_cropped() != shape.starts_cropped()
+            || old.frames_only != shape.frames_only
+        {
             // The decoder's settings depend on this and are fixed once it runs.
             let candidate = run.candidate;
             self.stop();

@@ -20,6 +20,8 @@ pub struct StreamShape {
     pub color: Color,
     /// How chroma is sampled.
     pub chroma: ChromaFormat,
+    /// True when no picture is a field.
+    pub frames_only: bool,
     /// What is known about output order.
     pub reorder: Reorder,
     /// Why it cannot be shown, if so.
@@ -46,6 +48,11 @@ impl StreamShape {
         }
     }
 
+    /// True when the visible picture does not begin with the first decoded sample.
+    pub fn starts_cropped(&self) -> bool {
+        self.crop.left > 0 || self.crop.top > 0
+    }
+
     /// True when pictures look different to their users: size, crop or colour.
     pub fn looks_different(&self, other: &Self) -> bool {
         self.visible != other.visible || self.crop != other.crop || self.color != other.color
@@ -60,6 +67,7 @@ impl From<&Sps> for StreamShape {
             visible: sps.visible_size(),
             color: sps.color(),
             chroma: sps.chroma_format,
+            frames_only: sps.frames_only,
             reorder: sps.reorder(),
             refused: sps.displayable().err(),
         }
@@ -110,6 +118,7 @@ pub(crate) mod tests {
             visible: PixelSize::new(width, height),
             color: Color::BT601_LIMITED,
             chroma: ChromaFormat::Yuv420,
+            frames_only: true,
             reorder: Reorder::None,
             refused: None,
         }

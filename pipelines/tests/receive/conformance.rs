@@ -1,9 +1,18 @@
 //! Conformance streams through our graph: the published pictures, bit by bit.
 
-use crossdesk_pipelines::receive::ReceiveEvent;
-use sha1::Digest;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 
-use crate::support::{Bench, clip, hex, read, repository, split};
+use crossdesk_core::media::{AccessUnit, TapUnit};
+use crossdesk_pipelines::clock;
+use crossdesk_pipelines::gst::receive::Receiver;
+use crossdesk_pipelines::picture::Picture;
+use crossdesk_pipelines::receive::{
+    DecoderChoice, Pace, Receive, ReceiveConfig, ReceiveEvent, ReceiveOutput, Refused,
+};
+use sha1::{Digest, Sha1};
+
+use crate::support::{Bench, PATIENCE, clip, hex, read, repository, samples_of, split};
 
 struct Row {
     file: String,
@@ -51,6 +60,60 @@ fn every_conformance_stream_gives_its_published_pictures() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Keeps every picture, and what it looked like when it came.
+struct Keeper {
+    kept: Mutex<Vec<(String, Picture)>>,
+    drained: SyncSender<()>,
+}
+
+impl ReceiveOutput for Keeper {
+    fn unit(&self, _: TapUnit) {}
+
+    fn picture(&self, picture: Picture) {
+        let digest = hex(&Sha1::digest(samples_of(&picture)));
+        self.kept.lock().unwrap().push((digest, picture));
+    }
+
+    fn event(&self, event: ReceiveEvent) {
+        if event == ReceiveEvent::Drained {
+            self.drained.send(()).unwrap();
+        }
+    }
+}
+
+/// Pictures are shown in the memory the decoder predicts from, so it must never touch one that is out: neither
+/// in the sound streams nor in the damaged ones, with their fields, gaps and reordering.
+#[test]
+fn no_picture_changes_after_it_was_shown() {
+    for row in manifest() {
+        let (drained, end) = sync_channel(1);
+        let keeper = Arc::new(Keeper {
+            kept: Mutex::default(),
+            drained,
+        });
+        let config = ReceiveConfig {
+            decoder: DecoderChoice::Software,
+            pace: Pace::Lossless,
+        };
+        let receiver = Receiver::start(&config, keeper.clone()).unwrap();
+        for data in split(&read(repository().join("tests/data/h264").join(&row.file))) {
+            let unit = AccessUnit {
+                data,
+                received: clock::now(),
+            };
+            while receiver.push(unit.clone()) == Err(Refused::Full) {
+                receiver.wait_for_room(unit.data.len(), PATIENCE);
+            }
+        }
+        receiver.finish();
+        end.recv_timeout(PATIENCE).unwrap();
+        for (n, (digest, picture)) in keeper.kept.lock().unwrap().iter().enumerate() {
+            let now = hex(&Sha1::digest(samples_of(picture)));
+            assert_eq!(*digest, now, "{}: picture {n}", row.file);
+        }
+    }
 }
 
 #[test]

@@ -231,7 +231,11 @@ mod imp {
                     }
                     Fault::Grey => *buffer = Self::changed(buffer, |samples| samples.fill(128)),
                     Fault::WrongPixel => {
-                        *buffer = Self::changed(buffer, |samples| samples[70 * 320 + 5] ^= 1);
+                        let stride = buffer
+                            .meta::<gst_video::VideoMeta>()
+                            .map_or(320, |meta| meta.stride()[0]);
+                        let at = 70 * usize::try_from(stride).unwrap() + 5;
+                        *buffer = Self::changed(buffer, |samples| samples[at] ^= 1);
                     }
                     _ => {}
                 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crossdesk_core::time::Monotonic;
 use gst::prelude::*;
-use gst_app::{AppSink, AppSinkCallbacks, AppSrc};
+use gst_app::{AppSink, AppSinkCallbacks};
 
 use super::Unit;
 use super::gate::Gate;
@@ -27,7 +27,7 @@ pub(super) struct Hooks {
 
 /// Why a graph did not take an access unit.
 pub(super) enum NotPushed {
-    /// Too many wait before the parser already: more arrive at once than any stream sends, or it is stuck.
+    /// Too many wait for the decoder already: more arrive at once than any stream sends, or it is stuck.
     Full,
     /// It has stopped, for this reason.
     Broken(String),
@@ -36,7 +36,9 @@ pub(super) enum NotPushed {
 /// A playing graph. Dropping it without [`dispose`](Self::dispose) disposes of it too.
 pub(super) struct Graph {
     pipeline: gst::Pipeline,
-    source: AppSrc,
+    /// Where access units enter. The worker pushes them through the parser and to the tap itself: a source
+    /// element would put one more thread, and its wake-up, on the way of each picture.
+    entry: gst::Pad,
     queue: gst::Element,
     pictures: AppSink,
     gate: Arc<Gate>,
@@ -46,7 +48,7 @@ pub(super) struct Graph {
 impl Graph {
     /// Builds the graph of `plan` and sets it playing. May block in a driver: call it on a spare thread.
     pub fn open(plan: &DecodePlan, hooks: &Hooks) -> Result<Self, String> {
-        let source = elements::unit_source();
+        let entry = elements::unit_entry();
         let parser = elements::make("h264parse", &[("config-interval", "-1")])?;
         let caps = elements::unit_caps_filter()?;
         let tee = elements::make("tee", &[])?;
@@ -57,7 +59,7 @@ impl Graph {
 
         let mut graph = Self {
             pipeline: gst::Pipeline::new(),
-            source,
+            entry,
             queue,
             pictures,
             gate: Arc::default(),
@@ -66,10 +68,12 @@ impl Graph {
         let mut chain = vec![graph.queue.clone()];
         chain.extend(decoder);
         chain.push(graph.pictures.clone().upcast());
-        let front = [graph.source.clone().upcast(), parser, caps, tee.clone()];
+        let first = parser.static_pad("sink").expect("a parser has a sink pad");
+        let front = [parser, caps, tee.clone()];
         elements::add_and_link(&graph.pipeline, &front)?;
         elements::add_and_link(&graph.pipeline, &[tap.clone().upcast()])?;
         elements::add_and_link(&graph.pipeline, &chain)?;
+        graph.entry.link(&first).map_err(|error| error.to_string())?;
         // The tap's branch is requested first: it gets each unit before the decoder does.
         tee.link(&tap)
             .and_then(|()| tee.link(&graph.queue))
@@ -81,12 +85,17 @@ impl Graph {
             graph.shut();
             return Err(format!("cannot be opened ({error})"));
         }
+        if !elements::open_entry(&graph.entry) {
+            return Err("takes no access units".to_owned());
+        }
         Ok(graph)
     }
 
     /// Hands over an access unit; `decode` says whether the decoder is to see it.
     pub fn push(&self, unit: &Unit, decode: bool) -> Result<(), NotPushed> {
-        if self.source.current_level_buffers() >= u64::from(QUEUE_UNITS) {
+        // The push below ends in this queue and would wait for room in it.
+        let waiting: u32 = self.queue.property("current-level-buffers");
+        if waiting >= QUEUE_UNITS {
             return Err(NotPushed::Full);
         }
         let mut buffer = gst::Buffer::from_slice(unit.data.clone());
@@ -103,8 +112,9 @@ impl Graph {
             decode,
         };
         tag.attach(fresh);
-        match self.source.push_buffer(buffer) {
-            Ok(_) => Ok(()),
+        match self.entry.push(buffer) {
+            // An element that fails says why on the bus, and has by now.
+            Ok(_) | Err(gst::FlowError::Error) => Ok(()),
             Err(error) => Err(NotPushed::Broken(format!("takes no access unit ({error})"))),
         }
     }
@@ -113,11 +123,7 @@ impl Graph {
     pub fn backlog(&self) -> (usize, usize) {
         let units: u32 = self.queue.property("current-level-buffers");
         let bytes: u32 = self.queue.property("current-level-bytes");
-        let before = self.source.current_level_buffers() as usize;
-        (
-            units as usize + before,
-            bytes as usize + self.source.current_level_bytes() as usize,
-        )
+        (units as usize, bytes as usize)
     }
 
     /// The next decoded picture, if one waits.
@@ -138,7 +144,7 @@ impl Graph {
 
     /// Says that no access unit follows.
     pub fn end(&self) {
-        let _ = self.source.end_of_stream();
+        self.entry.push_event(gst::event::Eos::new());
     }
 
     fn shut(&mut self) {
@@ -228,6 +234,7 @@ fn picture_sink(plan: &DecodePlan, hooks: &Hooks) -> AppSink {
         .callbacks(AppSinkCallbacks::builder().new_sample(nudge).eos(drained).build())
         .build();
     sink.set_caps(Some(&elements::picture_caps(plan)));
+    elements::answer_allocation(&sink, plan.allocation);
     sink
 }
 
