@@ -78,7 +78,7 @@ macro_rules! error_codes {
 // variant, code, who acts, retryable, side effect possible, cause
 error_codes! {
     InvalidJson, "INVALID_JSON", Caller, false, false,
-        "the line is not one UTF-8 JSON object";
+        "the line is not one UTF-8 JSON object, or a number or escape in it stands for no value";
     RequestTooLarge, "REQUEST_TOO_LARGE", Caller, false, false,
         "the line is longer than 65536 bytes, its newline included";
     RequestTooDeep, "REQUEST_TOO_DEEP", Caller, false, false,

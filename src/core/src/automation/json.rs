@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
 use super::MAX_DEPTH;
@@ -43,6 +43,8 @@ pub(super) enum Unreadable {
     Syntax,
     /// It nests too deeply; the id is the one its outermost object names.
     TooDeep(Option<u64>),
+    /// It is JSON, but a number is beyond every range or an escape is half a character; the id is the outermost one.
+    NoValue(Option<u64>),
 }
 
 /// Reads `line`, which holds no newline.
@@ -55,12 +57,20 @@ pub(super) fn read(line: &[u8]) -> Result<Document, Unreadable> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Strict(&duplicate)
         .deserialize(&mut reader)
-        .map_err(|_| Unreadable::Syntax)?;
+        .map_err(|_| why_unreadable(text))?;
     reader.end().map_err(|_| Unreadable::Syntax)?;
     Ok(Document {
         value,
         duplicate_key: duplicate.get(),
     })
+}
+
+/// The grammar alone decides whether an id can be read: it knows neither ranges nor surrogates.
+fn why_unreadable(text: &str) -> Unreadable {
+    match serde_json::from_str::<IgnoredAny>(text) {
+        Ok(_) => Unreadable::NoValue(outermost_id(text)),
+        Err(_) => Unreadable::Syntax,
+    }
 }
 
 /// Deepest nesting of brackets outside strings.
@@ -277,7 +287,7 @@ mod tests {
 
     #[test]
     fn what_is_not_one_json_value_is_refused() {
-        let bad: [&[u8]; 10] = [
+        let bad: [&[u8]; 9] = [
             b"",
             b" ",
             b"{",
@@ -287,10 +297,35 @@ mod tests {
             b"{\"a\":\"\xff\"}",
             b"{\"a\":\"\0\"}",
             b"\xef\xbb\xbf{}",
-            b"{\"a\":\"\\ud800\"}",
         ];
         for line in bad {
             assert_eq!(read(line).map(|_| ()), Err(Unreadable::Syntax), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn json_that_stands_for_no_value_keeps_its_id() {
+        for value in [
+            "1e400",
+            "-1e400",
+            "\"\\ud800\"",
+            "\"\\udc00x\"",
+            "[{\"\\ud800\":1}]",
+        ] {
+            let line = format!("{{\"x\":{value},\"id\":6}}");
+            let result = read(line.as_bytes()).map(|_| ());
+            assert_eq!(result, Err(Unreadable::NoValue(Some(6))), "{line}");
+            let unfinished = read(&line.as_bytes()[..line.len() - 1]).map(|_| ());
+            assert_eq!(unfinished, Err(Unreadable::Syntax), "{line}");
+        }
+        for line in [
+            "{\"id\":1e400}",
+            "{\"id\":1,\"id\":2,\"x\":1e400}",
+            "[\"id\",1e400]",
+            "1e400",
+        ] {
+            let result = read(line.as_bytes()).map(|_| ());
+            assert_eq!(result, Err(Unreadable::NoValue(None)), "{line}");
         }
     }
 

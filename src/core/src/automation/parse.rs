@@ -42,6 +42,7 @@ pub fn parse_line(line: &[u8]) -> Result<Request, Refusal> {
     }
     let document = json::read(line).map_err(|unreadable| match unreadable {
         Unreadable::Syntax => refuse(None, ErrorCode::InvalidJson, ""),
+        Unreadable::NoValue(id) => refuse(id, ErrorCode::InvalidJson, ""),
         Unreadable::TooDeep(id) => refuse(id, ErrorCode::RequestTooDeep, ""),
     })?;
     let Value::Object(members) = document.value else {

@@ -77,6 +77,17 @@ fn what_is_not_an_object_gets_a_null_id() {
 }
 
 #[test]
+fn what_stands_for_no_value_is_refused_under_its_id() {
+    for line in [
+        r#"{"id":1,"x":1e400}"#,
+        r#"{"id":1,"method":"\ud800"}"#,
+        r#"{"method":"status","x":"\ud800","id":1}"#,
+    ] {
+        assert_eq!(refusal(line), (Some(1), ErrorCode::InvalidJson), "{line}");
+    }
+}
+
+#[test]
 fn a_carriage_return_before_the_newline_is_white_space() {
     assert!(parse_line(b"{\"id\":7,\"method\":\"status\"}\r").is_ok());
 }
