@@ -23,8 +23,8 @@ Examples:
   {\"id\":3,\"method\":\"screenshot\",\"timeout_ms\":5000}
   {\"id\":4,\"method\":\"exit\"}
 
-  # An RTSP camera; its password is in a file that only its owner can read.
-  crossdesk-cli agent --stdio --password-fd 3 --video-ws --source rtsp://me@camera/live 3<secret
+  # An RTSP camera; `user:password` is in a file that only its owner can read.
+  crossdesk-cli agent --stdio --password-fd 3 --video-ws --source rtsp://camera/live 3<secret
 
 Ends with status 0 on `exit`, end of input, SIGTERM and SIGINT.";
 

@@ -251,11 +251,39 @@ fn rtsp_credentials_come_from_the_descriptor_and_wrong_ones_are_final() {
     link.connecting();
     let (code, reason) = link.failed();
     assert_eq!(code, ErrorCode::AuthenticationFailed);
-    assert!(!reason.contains("hush"), "{reason}");
+    let place = format!("127.0.0.1 port {}", server.port);
+    assert_eq!(
+        reason,
+        format!("{place} refused the user name or the password (401)")
+    );
 
     let link = connect(&server.uri(), None);
     link.connecting();
-    assert_eq!(link.failed().0, ErrorCode::CredentialsMissing);
+    let (code, reason) = link.failed();
+    assert_eq!(code, ErrorCode::CredentialsMissing);
+    assert!(reason.starts_with(&place), "{reason}");
+}
+
+#[test]
+fn a_path_the_server_does_not_know_and_a_host_nobody_knows_are_named() {
+    let server = Server::start(&[]);
+    let port = server.port;
+    let link = connect(&format!("rtsp://127.0.0.1:{port}/nope?key=hush"), None);
+    link.connecting();
+    let (_, code, reason) = link.reconnecting();
+    assert_eq!(code, ErrorCode::SourceRefused);
+    assert_eq!(reason, format!("127.0.0.1 port {port} knows no path /nope (404)"));
+
+    // No label may be longer than 63 letters, so no name server is asked.
+    let host = "n".repeat(64);
+    let link = connect(&format!("rtsp://{host}/live"), None);
+    link.connecting();
+    let (_, code, reason) = link.reconnecting();
+    assert_eq!(code, ErrorCode::SourceUnreachable);
+    assert!(
+        reason.starts_with(&format!("the host {host} cannot be resolved")),
+        "{reason}"
+    );
 }
 
 #[test]
@@ -294,8 +322,9 @@ fn a_refused_port_and_a_mute_server_give_a_reason_in_time() {
     let (_, code, reason) = mute.reconnecting();
     assert!(began.elapsed() < Duration::from_secs(20), "{code} {reason}");
     assert!(
-        matches!(code, ErrorCode::SourceUnreachable | ErrorCode::SourceStalled),
-        "{reason}"
+        matches!(code, ErrorCode::SourceUnreachable | ErrorCode::SourceStalled)
+            && reason.starts_with(&format!("127.0.0.1 port {port} ")),
+        "{code} {reason}"
     );
     drop(mute);
     drop(listener);
@@ -303,7 +332,11 @@ fn a_refused_port_and_a_mute_server_give_a_reason_in_time() {
     let refused = connect(&format!("rtsp://127.0.0.1:{port}/live"), None);
     refused.connecting();
     let (attempt, code, reason) = refused.reconnecting();
-    assert_eq!((attempt, code), (1, ErrorCode::SourceUnreachable), "{reason}");
+    assert_eq!((attempt, code), (1, ErrorCode::SourceUnreachable));
+    assert_eq!(
+        reason,
+        format!("127.0.0.1 port {port} refused the connection: nothing listens there")
+    );
     assert_eq!(refused.reconnecting().0, 2);
 }
 
@@ -354,6 +387,23 @@ fn bare_rtp_waits_for_its_sender_and_for_its_return() {
     let _again = Sender::start(port);
     link.connected();
     link.plays();
+}
+
+#[test]
+fn bare_rtp_says_when_its_port_is_taken() {
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let link = connect(&format!("rtp://127.0.0.1:{port}"), None);
+    link.connecting();
+    let (_, code, reason) = link.reconnecting();
+    assert_eq!(code, ErrorCode::SourceUnreachable);
+    assert_eq!(
+        reason,
+        format!("UDP port {port} on 127.0.0.1 is in use by another program")
+    );
+    drop(taken);
+    let _sender = Sender::start(port);
+    link.connected();
 }
 
 #[test]

@@ -44,6 +44,10 @@ pub struct FileSource {
 pub struct RtspSource {
     /// The address as given.
     pub uri: String,
+    /// Name or address of the server, without brackets.
+    pub host: String,
+    /// Its TCP port.
+    pub port: u16,
 }
 
 /// A UDP socket that receives H.264 in RTP (RFC 6184).
@@ -129,6 +133,15 @@ impl SourceFailure {
             reason: reason.into(),
             retryable: true,
         }
+    }
+}
+
+impl RtspSource {
+    /// The path asked for, without query or fragment.
+    pub fn path(&self) -> &str {
+        let place = self.uri.split_once("://").map_or("", |(_, place)| place);
+        let place = place.split(['?', '#']).next().unwrap_or(place);
+        place.find('/').map_or("/", |at| &place[at..])
     }
 }
 

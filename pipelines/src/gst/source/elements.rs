@@ -113,22 +113,27 @@ pub(super) fn failure(message: &gst::message::Error) -> SourceFailure {
     }
 }
 
+/// What an error says beyond its general sentence, or that sentence.
+pub(super) fn detail(message: &gst::message::Error) -> String {
+    let error = message.error();
+    let text = error.message().trim().trim_end_matches('.');
+    detail_of(message.debug().as_deref()).unwrap_or_else(|| text.to_owned())
+}
+
 /// The error in words. The debug text's first line is a place in the source code; its last one often says
 /// what really happened, such as a refused connection, and never holds credentials: they are properties.
 fn sentence(text: &str, debug: Option<&str>) -> String {
     let text = text.trim().trim_end_matches('.');
-    match debug.and_then(|debug| debug.trim().split_once('\n')) {
-        Some((_, detail)) if !detail.trim().is_empty() => {
-            let detail = detail
-                .lines()
-                .next_back()
-                .unwrap_or_default()
-                .trim()
-                .trim_end_matches('.');
-            format!("{text}: {detail}")
-        }
-        _ => text.to_owned(),
+    match detail_of(debug) {
+        Some(detail) => format!("{text}: {detail}"),
+        None => text.to_owned(),
     }
+}
+
+fn detail_of(debug: Option<&str>) -> Option<String> {
+    let (_, detail) = debug?.trim().split_once('\n')?;
+    let last = detail.lines().next_back()?.trim().trim_end_matches('.');
+    (!last.is_empty()).then(|| last.to_owned())
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod file;
 mod generate;
 mod network;
 mod port;
+mod reach;
 
 use port::Port;
 

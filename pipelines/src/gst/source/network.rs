@@ -15,6 +15,7 @@ use gst_app::AppSink;
 use super::elements::{self, Pipeline};
 use super::file;
 use super::port::{Port, Wake};
+use super::reach::{self, Place};
 use crate::clock;
 use crate::plan::source::sdp::{self, MAX_SDP_BYTES};
 use crate::plan::source::{Credentials, FileSource, RtpSource, RtspSource, SourceFailure};
@@ -48,6 +49,10 @@ pub(super) fn rtsp(
         .map_err(|error| elements::broken(error.to_string()))?;
     let offered = Arc::new(Offered::default());
     select_h264(&client, &offered);
+    let place = Place {
+        host: source.host.clone(),
+        port: source.port,
+    };
     client.connect_pad_added(move |_, pad| {
         if let Some(target) = entry.static_pad("sink").filter(|target| !target.is_linked())
             && pad.link(&target).is_err()
@@ -59,11 +64,28 @@ pub(super) fn rtsp(
         sink,
         port,
         started: clock::now(),
-        limits: Limits::Ending,
+        limits: Limits::Ending(place.clone()),
     };
-    watch
-        .run(&pipeline.0)
-        .map_err(|failure| explain(failure, credentials, &offered))
+    watch.run(&pipeline.0).map_err(|over| match over {
+        Over::Here(failure) => failure,
+        _ if offered.lacks_h264() => {
+            let reason = format!("{place} offers no H.264 video");
+            SourceFailure::lasting(ErrorCode::SourceInvalid, reason)
+        }
+        Over::Ended => {
+            let reason = format!("{place} ended the stream");
+            SourceFailure::passing(ErrorCode::ConnectionLost, reason)
+        }
+        Over::Error(error) => {
+            let asked = Asked {
+                place: &place,
+                path: source.path(),
+                credentials: credentials.is_some(),
+                played: port.last_unit().is_some(),
+            };
+            asked.explain(&error)
+        }
+    })
 }
 
 fn configure_client(client: &gst::Element, source: &RtspSource, credentials: Option<&Credentials>) {
@@ -89,6 +111,12 @@ struct Offered {
     h264: OnceLock<u32>,
 }
 
+impl Offered {
+    fn lacks_h264(&self) -> bool {
+        self.any.load(Ordering::Acquire) && self.h264.get().is_none()
+    }
+}
+
 /// Sets up the first H.264 stream and nothing else.
 fn select_h264(client: &gst::Element, offered: &Arc<Offered>) {
     let offered = Arc::clone(offered);
@@ -111,16 +139,52 @@ fn select_h264(client: &gst::Element, offered: &Arc<Offered>) {
     });
 }
 
-/// Adds what the graph learnt on the way to what GStreamer said.
-fn explain(failure: SourceFailure, credentials: Option<&Credentials>, offered: &Offered) -> SourceFailure {
-    if offered.any.load(Ordering::Acquire) && offered.h264.get().is_none() {
-        return SourceFailure::lasting(ErrorCode::SourceInvalid, "the server offers no H.264 video");
+/// What was asked of a server, for the words that say why it did not come.
+struct Asked<'a> {
+    place: &'a Place,
+    path: &'a str,
+    credentials: bool,
+    /// An access unit has come since.
+    played: bool,
+}
+
+impl Asked<'_> {
+    /// What an error of the client means. GStreamer's own words name neither the server nor, mostly, the cause.
+    fn explain(&self, error: &gst::message::Error) -> SourceFailure {
+        let place = self.place;
+        let told = elements::failure(error);
+        match error.error().kind::<gst::ResourceError>() {
+            Some(gst::ResourceError::NotAuthorized) if self.credentials => SourceFailure::lasting(
+                ErrorCode::AuthenticationFailed,
+                format!("{place} refused the user name or the password (401)"),
+            ),
+            Some(gst::ResourceError::NotAuthorized) => SourceFailure::lasting(
+                ErrorCode::CredentialsMissing,
+                format!("{place} wants credentials (401) and the password descriptor held none"),
+            ),
+            Some(gst::ResourceError::NotFound) => SourceFailure::passing(
+                ErrorCode::SourceRefused,
+                format!("{place} knows no path {} (404)", self.path),
+            ),
+            Some(
+                gst::ResourceError::OpenReadWrite | gst::ResourceError::Read | gst::ResourceError::Write,
+            ) if !self.played => {
+                let reason = reach::server_trouble(place, ANSWER_LIMIT).unwrap_or_else(|| {
+                    let detail = elements::detail(error);
+                    format!("{place} takes connections but does not answer as an RTSP server: {detail}")
+                });
+                SourceFailure::passing(ErrorCode::SourceUnreachable, reason)
+            }
+            Some(gst::ResourceError::Read | gst::ResourceError::Write) => SourceFailure::passing(
+                ErrorCode::ConnectionLost,
+                format!("the connection to {place} broke: {}", elements::detail(error)),
+            ),
+            _ => SourceFailure {
+                reason: format!("{place}: {}", told.reason),
+                ..told
+            },
+        }
     }
-    if failure.code == ErrorCode::AuthenticationFailed && credentials.is_none() {
-        let reason = "the server wants credentials and the password descriptor held none";
-        return SourceFailure::lasting(ErrorCode::CredentialsMissing, reason);
-    }
-    failure
 }
 
 /// Receives the stream that a session description names.
@@ -152,16 +216,29 @@ pub(super) fn rtp(source: &RtpSource, port: &Arc<Port>) -> Result<(), SourceFail
         .map_err(|error| elements::broken(error.to_string()))?;
     gst::Element::link_many([&socket, &jitter, &entry])
         .map_err(|error| elements::broken(error.to_string()))?;
+    let place = Place {
+        host: source.host.clone(),
+        port: source.port,
+    };
     let watch = Watch {
         sink,
         port,
         started: clock::now(),
-        limits: Limits::Waiting(format!(
-            "no H.264 arrives on {} port {} (bare RTP, UDP)",
-            source.host, source.port
-        )),
+        limits: Limits::Waiting(format!("no H.264 arrives on {place} (bare RTP, UDP)")),
     };
-    watch.run(&pipeline.0)
+    watch.run(&pipeline.0).map_err(|over| match over {
+        Over::Here(failure) => failure,
+        Over::Ended => SourceFailure::passing(ErrorCode::ConnectionLost, format!("{place} was closed")),
+        Over::Error(error) => {
+            let told = elements::failure(&error);
+            // The graph still has the socket when it failed later than at its opening.
+            drop(pipeline);
+            reach::listen_trouble(&place).unwrap_or_else(|| SourceFailure {
+                reason: format!("{place}: {}", told.reason),
+                ..told
+            })
+        }
+    })
 }
 
 fn packet_caps(source: &RtpSource) -> gst::Caps {
@@ -198,10 +275,20 @@ fn depayload(pipeline: &gst::Pipeline, port: &Arc<Port>) -> Result<(gst::Element
 
 /// What silence means.
 enum Limits {
-    /// The other side is gone: end with a failure.
-    Ending,
+    /// The server at this place is gone: end with a failure.
+    Ending(Place),
     /// Nobody promised anything: say so and keep listening.
     Waiting(String),
+}
+
+/// Why a graph is over.
+enum Over {
+    /// Something failed.
+    Error(gst::message::Error<gst::Message>),
+    /// The other side ended the stream.
+    Ended,
+    /// This side gave up, for this reason.
+    Here(SourceFailure),
 }
 
 /// Watches one running graph.
@@ -214,10 +301,10 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     /// Runs until the owner leaves (`Ok`) or the graph is over (`Err`).
-    fn run(&self, pipeline: &gst::Pipeline) -> Result<(), SourceFailure> {
+    fn run(&self, pipeline: &gst::Pipeline) -> Result<(), Over> {
         let bus = pipeline
             .bus()
-            .ok_or_else(|| elements::broken("a pipeline without a bus"))?;
+            .ok_or_else(|| Over::Here(elements::broken("a pipeline without a bus")))?;
         // A refused state change leaves its reason on the bus, where the loop finds it.
         let _ = pipeline.set_state(gst::State::Playing);
         let kinds = [gst::MessageType::Error, gst::MessageType::Eos];
@@ -225,13 +312,8 @@ impl Watch<'_> {
         loop {
             let message = bus.timed_pop_filtered(PATIENCE, &kinds);
             match message.as_ref().map(|message| message.view()) {
-                Some(gst::MessageView::Error(error)) => return Err(elements::failure(error)),
-                Some(gst::MessageView::Eos(_)) => {
-                    return Err(SourceFailure::passing(
-                        ErrorCode::ConnectionLost,
-                        "the server ended the stream",
-                    ));
-                }
+                Some(gst::MessageView::Error(error)) => return Err(Over::Error(error.to_owned())),
+                Some(gst::MessageView::Eos(_)) => return Err(Over::Ended),
                 _ => {}
             }
             match self.port.wait_until(Monotonic::ZERO) {
@@ -239,7 +321,7 @@ impl Watch<'_> {
                 Wake::Keyframe => self.ask_for_keyframe(),
                 Wake::Time => {}
             }
-            self.check_silence(&mut silent)?;
+            self.check_silence(&mut silent).map_err(Over::Here)?;
         }
     }
 
@@ -254,7 +336,7 @@ impl Watch<'_> {
     fn check_silence(&self, silent: &mut bool) -> Result<(), SourceFailure> {
         let newest = self.port.last_unit();
         let limit = match (&self.limits, newest) {
-            (Limits::Ending, None) => START_LIMIT,
+            (Limits::Ending(_), None) => START_LIMIT,
             _ => STALL_LIMIT,
         };
         let idle = clock::now().since(newest.unwrap_or(self.started));
@@ -265,12 +347,12 @@ impl Watch<'_> {
                 self.port.waiting(reason.clone());
                 Ok(())
             }
-            Limits::Ending if newest.is_none() => {
-                let reason = format!("the server sent no video within {} s", START_LIMIT.as_secs());
+            Limits::Ending(place) if newest.is_none() => {
+                let reason = format!("{place} sent no video within {} s", START_LIMIT.as_secs());
                 Err(SourceFailure::passing(ErrorCode::SourceStalled, reason))
             }
-            Limits::Ending => {
-                let reason = format!("no video arrived for {} s", STALL_LIMIT.as_secs());
+            Limits::Ending(place) => {
+                let reason = format!("{place} sent no video for {} s", STALL_LIMIT.as_secs());
                 Err(SourceFailure::passing(ErrorCode::SourceStalled, reason))
             }
         }

@@ -18,6 +18,10 @@ const MAX_EDGE: u32 = 8192;
 const MAX_PIXELS: u64 = 16_777_216;
 /// More than any display shows, and the point where the timer's resolution starts to matter.
 const MAX_FPS: u32 = 240;
+/// Port of an RTSP address that names none (RFC 7826 section 22.14).
+const RTSP_PORT: u16 = 554;
+/// The same over TLS.
+const RTSPS_PORT: u16 = 322;
 /// RTP clock of H.264 (RFC 6184 section 8.2.1).
 pub(super) const H264_CLOCK_RATE: u32 = 90_000;
 /// A missing packet is waited for this long: a LAN reorders within it, and nobody sees it.
@@ -61,7 +65,8 @@ pub(super) fn parse(text: &str) -> Parsed<SourceSpec> {
         "sdp" => sdp(rest),
         "test" => test(rest),
         "rtp" => rtp(rest),
-        "rtsp" | "rtspt" | "rtspu" | "rtsps" => rtsp(text, rest),
+        "rtsp" | "rtspt" | "rtspu" => rtsp(text, rest, RTSP_PORT),
+        "rtsps" => rtsp(text, rest, RTSPS_PORT),
         other => refuse(format!(
             "unknown source scheme {other:?}; known are file:, rtsp://, rtp://, sdp: and test: \
              (a file of that name is written file:NAME)"
@@ -201,12 +206,16 @@ fn port_follows(authority: &str) -> bool {
         .is_some_and(|(_, port)| port.parse::<u16>().is_ok())
 }
 
-fn rtsp(text: &str, rest: &str) -> Parsed<SourceSpec> {
-    authority("rtsp", rest)?;
+fn rtsp(text: &str, rest: &str, default_port: u16) -> Parsed<SourceSpec> {
+    let address = authority("rtsp", rest)?;
     if text.contains(' ') {
         return refuse("an rtsp address cannot hold a space; write %20");
     }
-    Ok(SourceSpec::Rtsp(RtspSource { uri: text.to_owned() }))
+    Ok(SourceSpec::Rtsp(RtspSource {
+        uri: text.to_owned(),
+        host: address.host.to_owned(),
+        port: address.port.unwrap_or(default_port),
+    }))
 }
 
 fn rtp(rest: &str) -> Parsed<SourceSpec> {

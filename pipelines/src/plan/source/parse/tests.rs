@@ -125,13 +125,19 @@ fn rtp_takes_an_address_and_options() {
 
 #[test]
 fn rtsp_keeps_the_address_and_refuses_credentials_without_repeating_them() {
-    for text in [
-        "rtsp://cam/stream?a=b#c",
-        "rtsp://[fe80::1]:8554/x",
-        "rtspt://cam:554",
-        "rtsp://h/a@b",
+    for (text, host, port) in [
+        ("rtsp://cam/stream?a=b#c", "cam", 554),
+        ("rtsp://[fe80::1]:8554/x", "fe80::1", 8554),
+        ("rtspt://cam:5540", "cam", 5540),
+        ("rtsps://cam/", "cam", 322),
+        ("rtsp://h/a@b", "h", 554),
     ] {
-        assert!(matches!(parse(text), Ok(SourceSpec::Rtsp(_))), "{text}");
+        let expected = RtspSource {
+            uri: text.to_owned(),
+            host: host.to_owned(),
+            port,
+        };
+        assert_eq!(parse(text), Ok(SourceSpec::Rtsp(expected)), "{text}");
     }
     for text in [
         "rtsp://ann:hush@cam/x",
@@ -152,6 +158,20 @@ fn rtsp_keeps_the_address_and_refuses_credentials_without_repeating_them() {
         "rtsp://[::1]x/",
     ] {
         assert!(!refusal(text).is_empty());
+    }
+}
+
+#[test]
+fn the_path_of_an_rtsp_address_is_told_without_its_query() {
+    for (text, path) in [
+        ("rtsp://cam/live/1?key=hush#x", "/live/1"),
+        ("rtsp://cam", "/"),
+        ("rtsp://cam?key=hush/x", "/"),
+    ] {
+        let Ok(SourceSpec::Rtsp(source)) = parse(text) else {
+            panic!("{text}");
+        };
+        assert_eq!(source.path(), path, "{text}");
     }
 }
 
