@@ -319,7 +319,7 @@ impl Owner {
                         .viewers
                         .as_ref()
                         .is_none_or(|viewers| viewers.revoke(view.as_ref()));
-                    if let Some(job) = job.filter(|_| revoked) {
+                    if revoked {
                         self.parts.session.handle_event(now, Event::VideoRevoked { job });
                     }
                 }

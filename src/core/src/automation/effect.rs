@@ -39,11 +39,11 @@ pub enum Effect {
     },
     /// Grant one viewer. Answered by [`super::Event::VideoOpened`] with the same number.
     OpenVideo(VideoGrant),
-    /// Close sockets and void tickets of one view, or of all. When `job` is given it is answered by
-    /// [`super::Event::VideoRevoked`] once no byte of video can follow.
+    /// Close sockets and void tickets of one view, or of all. Answered by [`super::Event::VideoRevoked`] with the
+    /// same number once no byte of video can follow.
     RevokeVideo {
-        /// Number to answer with; `None` when nobody waits.
-        job: Option<u64>,
+        /// Number to answer with.
+        job: u64,
         /// The view; `None` for all.
         view: Option<Token>,
     },

@@ -117,6 +117,11 @@ impl TransportState {
             Self::Failed { .. } => "failed",
         }
     }
+
+    /// True when the transport itself came to an end.
+    pub const fn is_over(&self) -> bool {
+        matches!(self, Self::Ended { .. } | Self::Failed { .. })
+    }
 }
 
 /// One display of the remote host.

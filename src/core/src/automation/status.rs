@@ -12,7 +12,7 @@ use super::connection::Connection;
 use super::event::{
     DecoderFailure, DecoderReport, Display, LatencyStats, PictureInfo, TransportDiagnostics, VideoOutputStats,
 };
-use super::session::{Session, SessionState};
+use super::session::Session;
 
 /// Facts pushed in by the loop, shown as they are.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ struct VideoOutput {
     stats: VideoOutputStats,
 }
 
-/// The object itself; member order is part of the page `docs/protocol.md`, not of the contract.
+/// The object itself; member order is part of the page `docs/protocol.md`, not of the protocol.
 #[derive(Serialize)]
 pub(super) struct Status<'a> {
     state: &'static str,
@@ -130,10 +130,11 @@ impl Session {
     }
 
     fn transport_state(&self) -> &'static str {
-        match (&self.connection, self.state) {
-            (None, _) => "idle",
-            (Some(_), SessionState::Disconnected) if self.fault.is_none() => "closed",
-            (Some(connection), _) => connection.transport.as_str(),
+        match &self.connection {
+            None => "idle",
+            // Whatever the transport was doing when the session ended, it was stopped.
+            Some(connection) if !self.state.is_active() && !connection.transport.is_over() => "closed",
+            Some(connection) => connection.transport.as_str(),
         }
     }
 

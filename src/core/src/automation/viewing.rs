@@ -100,7 +100,7 @@ impl Session {
         }
         let job = self.number();
         self.viewing.revoking.push(Waiting { job, request: id });
-        self.push(Effect::RevokeVideo { job: Some(job), view });
+        self.push(Effect::RevokeVideo { job, view });
     }
 
     pub(super) fn video_revoked(&mut self, job: u64) {
@@ -109,16 +109,11 @@ impl Session {
         }
     }
 
-    /// Voids every grant, also those still being made, and answers who waits for one.
+    /// Answers who waits for a grant. Grants and sockets end with the display generation or the transport; revoking
+    /// them first would tell viewers that somebody turned them away.
     pub(super) fn fail_grants(&mut self, code: ErrorCode) {
         for waiting in std::mem::take(&mut self.viewing.opening) {
             self.refuse(waiting.request, code);
-        }
-        if self.config.video_ws {
-            self.push(Effect::RevokeVideo {
-                job: None,
-                view: None,
-            });
         }
     }
 

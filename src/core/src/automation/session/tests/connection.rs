@@ -66,6 +66,10 @@ fn thirty_seconds_without_a_picture_fail() {
     let status = world.status();
     assert_eq!(status["state"], "failed");
     assert_eq!(status["error"]["code"], "CONNECT_TIMEOUT");
+    assert_eq!(
+        status["transport_state"], "closed",
+        "it was stopped, nothing reconnects"
+    );
     assert!(
         status["error"]["reason"]
             .as_str()
@@ -118,16 +122,20 @@ fn ends_and_failures_give_state_and_reason() {
         code: ErrorCode::StreamUnsupported,
         reason: "4:2:2".into(),
     };
-    for (event, state, code) in [
-        (ended, "disconnected", "SOURCE_ENDED"),
-        (failed, "failed", "STREAM_UNSUPPORTED"),
+    for (event, state, transport, code) in [
+        (ended, "disconnected", "ended", "SOURCE_ENDED"),
+        (failed, "failed", "failed", "STREAM_UNSUPPORTED"),
     ] {
         let mut world = World::watching();
         world.event(event);
         let status = world.status();
         assert_eq!(
-            (&status["state"], &status["error"]["code"]),
-            (&json!(state), &json!(code))
+            (
+                &status["state"],
+                &status["transport_state"],
+                &status["error"]["code"]
+            ),
+            (&json!(state), &json!(transport), &json!(code))
         );
         world.picture();
         assert_eq!(
@@ -152,10 +160,7 @@ fn disconnect_leaves_no_error() {
         (&status["error"], &status["transport_state"]),
         (&Value::Null, &json!("closed"))
     );
-    assert!(world.effects.contains(&Effect::RevokeVideo {
-        job: None,
-        view: None
-    }));
+    assert!(world.effects.contains(&Effect::StopTransport));
     assert_eq!(
         world.refusal(json!({"id": 2, "method": "display", "index": 0})),
         "NOT_CONNECTED"
@@ -180,20 +185,21 @@ fn selecting_a_display_starts_a_generation() {
         reply["result"],
         json!({"state": "connecting", "generation": 2, "display_index": 3})
     );
-    let tail = &world.effects[world.effects.len() - 3..];
+    let tail = &world.effects[world.effects.len() - 2..];
     assert_eq!(
         tail,
         [
-            Effect::RevokeVideo {
-                job: None,
-                view: None
-            },
             Effect::SelectDisplay {
                 display: 3,
                 generation: 2
             },
             Effect::RequestKeyframe
         ]
+    );
+    assert_eq!(
+        world.count(|effect| matches!(effect, Effect::RevokeVideo { .. })),
+        0,
+        "the new generation ends viewers, nobody turns them away"
     );
     world.event(Event::Picture(old));
     assert_eq!(

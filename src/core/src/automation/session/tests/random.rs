@@ -162,7 +162,7 @@ impl Runner {
         for effect in self.world.effects.drain(..) {
             match effect {
                 Effect::OpenVideo(grant) => self.video_jobs.push((grant.job, false)),
-                Effect::RevokeVideo { job: Some(job), .. } => self.video_jobs.push((job, true)),
+                Effect::RevokeVideo { job, .. } => self.video_jobs.push((job, true)),
                 _ => {}
             }
         }

@@ -69,11 +69,7 @@ fn revocation_is_answered_when_it_is_done() {
     let mut world = World::watching();
     world.ask(json!({"id": 1, "method": "video_revoke", "view": TOKEN}));
     assert!(world.replies.is_empty());
-    let Some(Effect::RevokeVideo {
-        job: Some(job),
-        view: Some(_),
-    }) = world.effects.last()
-    else {
+    let Some(Effect::RevokeVideo { job, view: Some(_) }) = world.effects.last() else {
         panic!("a revocation");
     };
     let job = *job;
@@ -91,13 +87,7 @@ fn revoking_works_without_video_and_without_connection() {
     let mut idle = World::new(true, true);
     idle.ask(json!({"id": 1, "method": "video_revoke"}));
     assert_eq!(
-        idle.count(|effect| matches!(
-            effect,
-            Effect::RevokeVideo {
-                job: Some(_),
-                view: None
-            }
-        )),
+        idle.count(|effect| matches!(effect, Effect::RevokeVideo { view: None, .. })),
         1
     );
     // The process ends before the video service answers: the caller still gets its reply.
