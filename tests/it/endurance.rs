@@ -55,7 +55,7 @@ fn watch_once(agent: &mut Agent, n: u32) {
     let host = url
         .strip_prefix("ws://")
         .and_then(|rest| rest.strip_suffix("/api/video"))
-        .expect("the contract's form");
+        .expect("the protocol's form");
     let mut socket = TcpStream::connect(host).expect("the listener listens");
     socket
         .set_read_timeout(Some(Duration::from_secs(20)))

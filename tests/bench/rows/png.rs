@@ -30,7 +30,7 @@ use crate::stats::{Spread, median_of};
 /// Screenshots in one round; the middle one counts.
 const SHOTS: usize = 15;
 
-/// Bytes of an observation (contract).
+/// Bytes of an observation (protocol).
 const MAX_BYTES: usize = 2 * 1024 * 1024;
 
 /// Which picture of a clip is shot: the scrolling has begun and text fills it.

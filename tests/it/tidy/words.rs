@@ -11,6 +11,12 @@ const TEXT: [&str; 12] = [
 /// Folders at the root of somebody's own machine: a path into one works there only.
 const PRIVATE_FOLDERS: [&str; 6] = ["work", "home", "root", "Users", "mnt", "workspace"];
 
+/// Words that mean something only to whoever wrote the requirements, with what a reader outside understands.
+const INSIDERS: [(&str, &str); 2] = [
+    ("contract", "protocol"),
+    ("supervisor", "the program that started it"),
+];
+
 /// Checks of every text file.
 pub fn of_tree() -> Vec<Finding> {
     let paths = files(&TEXT)
@@ -22,6 +28,12 @@ pub fn of_tree() -> Vec<Finding> {
 fn of_text(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in text.lines().enumerate() {
+        for (word, better) in INSIDERS {
+            if path.ends_with(".md") && line.to_lowercase().contains(word) {
+                let message = format!("line {} says {word}; say {better}", number + 1);
+                findings.push(Finding::new("insider's word", path, message));
+            }
+        }
         for folder in PRIVATE_FOLDERS {
             if mentions(line, folder) {
                 let message = format!("line {} has a path into /{folder}", number + 1);
@@ -39,6 +51,13 @@ fn mentions(line: &str, folder: &str) -> bool {
         let before = line[..at].chars().next_back();
         before.is_none_or(|c| !c.is_alphanumeric() && !"/._-~$}".contains(c))
     })
+}
+
+#[test]
+fn documents_speak_to_readers_outside() {
+    let found = |path, text| of_text(path, text).len();
+    assert_eq!(found("docs/x.md", "as the Contract says"), 1);
+    assert_eq!(found("src/x.rs", "the safety contract"), 0);
 }
 
 #[test]

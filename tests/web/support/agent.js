@@ -12,7 +12,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 const BUILDS = ['release', 'debug'].map((profile) => fileURLToPath(new URL(`../../../target/${profile}/crossdesk-cli`, import.meta.url)));
 const builtAt = (file) => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 const CLI = process.env.CROSSDESK_CLI ?? BUILDS.reduce((best, file) => (builtAt(file) > builtAt(best) ? file : best));
-// The contract has callers poll `status`; 20 ms is a picture and a half.
+// The protocol has callers poll `status`; 20 ms is a picture and a half.
 const POLL_MS = 20;
 const REPLY_MS = 20_000;
 const READY_MS = 20_000;

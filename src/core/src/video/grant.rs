@@ -10,7 +10,7 @@ use subtle::{Choice, ConstantTimeEq};
 use crate::automation::VideoGrant;
 use crate::error::ErrorCode;
 
-/// Random bytes behind a ticket or an id (contract: 24 bytes, 32 base64url characters).
+/// Random bytes behind a ticket or an id (protocol: 24 bytes, 32 base64url characters).
 const ID_BYTES: usize = 24;
 const ID_CHARACTERS: usize = 32;
 
@@ -175,7 +175,7 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Reads what `video_open` asked for; `None` when a field has not the exact form the contract gives it.
+    /// Reads what `video_open` asked for; `None` when a field has not the exact form the protocol gives it.
     pub fn from_request(request: &VideoGrant) -> Option<Self> {
         Some(Self {
             ticket: Ticket::parse(request.ticket.expose())?,
