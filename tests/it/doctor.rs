@@ -40,6 +40,10 @@ fn the_report_says_what_the_protocol_needs_to_know() {
     );
     assert_eq!(report["remote_viewing"], true);
     assert_eq!(report["loopback"]["listening"], true);
+    for candidate in report["candidates"].as_array().expect("a list of candidates") {
+        let installed = candidate["installed"].as_bool().expect("a truth value");
+        assert_eq!(installed, candidate["plugin_version"].is_string(), "{candidate}");
+    }
     let software = candidate(&report, "avdec_h264");
     // How fast it is depends on what else this machine does.
     assert!(["proven", "too slow"].contains(&software["verdict"].as_str().expect("a word")));

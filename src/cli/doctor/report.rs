@@ -49,7 +49,7 @@ pub struct Candidate {
     pub name: String,
     /// True when the factory is registered here.
     pub installed: bool,
-    /// Version of its plugin, when that is installed.
+    /// Version of the plugin that registered it; null when it is not installed.
     pub plugin_version: Option<String>,
     /// True when it decodes on a GPU or a codec device.
     pub hardware: bool,

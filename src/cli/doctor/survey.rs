@@ -52,7 +52,8 @@ fn candidate(decoder: &DecoderReport, machine: &Machine) -> Candidate {
     Candidate {
         name: decoder.row.factory.to_owned(),
         installed: decoder.installed,
-        plugin_version: decoder.plugin_version.clone(),
+        // Beside `installed: false` a version would read as if the decoder were there.
+        plugin_version: decoder.plugin_version.clone().filter(|_| decoder.installed),
         hardware: decoder.row.hardware,
         verdict: decoder.verdict.as_str(),
         reason: decoder.reason.clone(),

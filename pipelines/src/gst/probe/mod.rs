@@ -124,6 +124,13 @@ pub fn decoders() -> Result<Vec<DecoderReport>, InitError> {
 fn look(row: &'static DecoderRow, left: Duration) -> DecoderReport {
     let mut report = DecoderReport::new(row);
     if !report.installed {
+        // A plugin registers only the decoders whose device and driver it finds.
+        report.reason = report.plugin_version.as_ref().map(|version| {
+            format!(
+                "the plugin `{}` {version} is here, but finds no device or driver for it",
+                row.plugin
+            )
+        });
         return report;
     }
     if report.switched_off {
