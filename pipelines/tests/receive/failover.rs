@@ -61,6 +61,39 @@ fn memory_that_cannot_be_mapped() {
     plays_on(Fault::MapFailsAfter(0), "proof", "mapped");
 }
 
+/// A picture that is out already cannot be taken back; what counts is that no more than three are lost.
+#[test]
+fn memory_that_cannot_be_mapped_any_more() {
+    let _hardware = Hardware::new(&[("vah264dec", Fault::MapFailsAfter(20))]);
+    let clip = clip("four-slices");
+    let bench = Bench::start(DecoderChoice::Auto, Pace::Live);
+    for (n, unit) in clip.units.iter().enumerate() {
+        bench.push(unit);
+        bench
+            .seen
+            .wait_briefly(|log| log.pictures.len() + log.unreadable.len() > n);
+    }
+    let shown = |log: &Log| log.pictures.last().is_some_and(|picture| picture.sequence == 60);
+    bench.seen.wait("the last picture", shown, |log| {
+        let [(name, stage, reason)] = log.failures()[..] else {
+            panic!("{:?}", log.failures());
+        };
+        assert_eq!((name, stage), ("vah264dec", "running"), "{reason}");
+        assert!(reason.contains("mapped"), "{reason}");
+        assert_eq!(log.selected(), ["vah264dec", SOFTWARE]);
+        assert!(!log.unreadable.is_empty());
+        for picture in &log.pictures {
+            let right = &clip.digests[picture.sequence as usize - 1];
+            assert_eq!(&picture.sha1, right, "picture {}", picture.sequence);
+        }
+        assert!(
+            log.pictures.len() >= 57,
+            "{} of 60 were shown",
+            log.pictures.len()
+        );
+    });
+}
+
 #[test]
 fn pictures_of_the_wrong_size() {
     plays_on(Fault::WrongSize, "proof", "304x240 instead of 320x240");

@@ -10,7 +10,7 @@ use crossdesk_core::media::{AccessUnit, Color, TapUnit};
 use crossdesk_core::units::PixelSize;
 use crossdesk_pipelines::clock;
 use crossdesk_pipelines::gst::receive::Receiver;
-use crossdesk_pipelines::picture::{Picture, Plane, Planes};
+use crossdesk_pipelines::picture::{MapError, Picture, Plane, Planes};
 use crossdesk_pipelines::receive::{
     DecoderChoice, Pace, Receive, ReceiveConfig, ReceiveEvent, ReceiveOutput, Refused,
 };
@@ -34,6 +34,8 @@ pub struct Seen {
 pub struct Log {
     pub units: Vec<TapUnit>,
     pub pictures: Vec<Seen>,
+    /// Numbers of pictures that were delivered and could not be read.
+    pub unreadable: Vec<u32>,
     pub events: Vec<ReceiveEvent>,
     pub all: Sha1,
 }
@@ -123,7 +125,9 @@ impl ReceiveOutput for Recorder {
     }
 
     fn picture(&self, picture: Picture) {
-        let samples = samples_of(&picture);
+        let Ok(samples) = try_samples_of(&picture) else {
+            return self.change(|log| log.unreadable.push(picture.sequence));
+        };
         let seen = Seen {
             size: picture.size,
             color: picture.color,
@@ -149,6 +153,10 @@ pub fn hex(digest: &[u8]) -> String {
 
 /// The visible samples as planar Y, Cb, Cr without padding.
 pub fn samples_of(picture: &Picture) -> Vec<u8> {
+    try_samples_of(picture).unwrap()
+}
+
+fn try_samples_of(picture: &Picture) -> Result<Vec<u8>, MapError> {
     let mut out = Vec::new();
     let (width, height) = (picture.size.width as usize, picture.size.height as usize);
     let (half_width, half_height) = (width.div_ceil(2), height.div_ceil(2));
@@ -158,33 +166,30 @@ pub fn samples_of(picture: &Picture) -> Vec<u8> {
             out.extend(row.iter().skip(from).step_by(step));
         }
     };
-    picture
-        .frame
-        .map(&mut |planes| match planes {
-            Planes::Nv12 { y, uv } => {
-                plane(y, width, height, 1, 0);
-                plane(uv, half_width, half_height, 2, 0);
-                plane(uv, half_width, half_height, 2, 1);
+    picture.frame.map(&mut |planes| match planes {
+        Planes::Nv12 { y, uv } => {
+            plane(y, width, height, 1, 0);
+            plane(uv, half_width, half_height, 2, 0);
+            plane(uv, half_width, half_height, 2, 1);
+        }
+        Planes::I420 { y, u, v } => {
+            plane(y, width, height, 1, 0);
+            plane(u, half_width, half_height, 1, 0);
+            plane(v, half_width, half_height, 1, 0);
+        }
+        Planes::I422 { y, u, v } => {
+            plane(y, width, height, 1, 0);
+            plane(u, half_width, height, 1, 0);
+            plane(v, half_width, height, 1, 0);
+        }
+        Planes::I444 { y, u, v } => {
+            for full in [y, u, v] {
+                plane(full, width, height, 1, 0);
             }
-            Planes::I420 { y, u, v } => {
-                plane(y, width, height, 1, 0);
-                plane(u, half_width, half_height, 1, 0);
-                plane(v, half_width, half_height, 1, 0);
-            }
-            Planes::I422 { y, u, v } => {
-                plane(y, width, height, 1, 0);
-                plane(u, half_width, height, 1, 0);
-                plane(v, half_width, height, 1, 0);
-            }
-            Planes::I444 { y, u, v } => {
-                for full in [y, u, v] {
-                    plane(full, width, height, 1, 0);
-                }
-            }
-            Planes::Gray { y } => plane(y, width, height, 1, 0),
-        })
-        .unwrap();
-    out
+        }
+        Planes::Gray { y } => plane(y, width, height, 1, 0),
+    })?;
+    Ok(out)
 }
 
 /// A receiver and what it says.

@@ -352,6 +352,19 @@ fn a_keyframe_comes_when_it_is_asked_for_and_once_a_second_anyway() {
     // Asked for once, it comes once; a busy machine may have let some pictures pass before it saw the wish.
     assert_eq!(idr.len(), 1, "{idr:?}");
 
+    // At four pictures a second the wish is seen long before the next one is drawn, which then is the keyframe.
+    let slow = watch("test:?size=160x120&fps=4&gop=100000");
+    slow.opened();
+    assert!(is_idr(&slow.unit()));
+    for _ in 0..3 {
+        assert!(!is_idr(&slow.unit()));
+        slow.source.request_keyframe();
+        assert!(
+            is_idr(&slow.unit()),
+            "the next picture is the one that was asked for"
+        );
+    }
+
     let regular = watch("test:?size=160x120&fps=50");
     regular.opened();
     let units: Vec<_> = (0..120).map(|_| regular.unit()).collect();
