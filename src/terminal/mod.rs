@@ -8,6 +8,7 @@ mod depth;
 mod feed;
 mod guard;
 mod screen;
+mod signals;
 mod status;
 mod view;
 
@@ -20,6 +21,7 @@ use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifier
 
 pub use depth::{ColorDepth, TerminalEnv};
 pub use feed::Feed;
+pub use signals::EndSignals;
 
 use self::cells::Grid;
 use self::guard::Guard;
@@ -164,7 +166,8 @@ impl Display {
             self.laid_out = Some((picture.sequence, grid));
         }
         if let Some(last) = grid.rows.checked_sub(1) {
-            self.screen.put_text(last, &self.status.line(clock::now()));
+            self.screen
+                .put_text(last, &self.status.line(clock::now(), grid.columns));
         }
         news.ended
     }

@@ -1,10 +1,8 @@
 //! Direct sources through the transport seam: real servers and sockets, lost and found again.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -16,6 +14,8 @@ use crossdesk_core::error::ErrorCode;
 use crossdesk_core::media::AccessUnit;
 use crossdesk_pipelines::plan::source::{Credentials, SourceSpec};
 use gst::prelude::*;
+
+use crate::support::rtsp::Server;
 
 /// Longer than anything here takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -116,50 +116,6 @@ impl Link {
                 .iter()
                 .any(|unit| has(unit, 5) && has(unit, 7) && has(unit, 8))
         );
-    }
-}
-
-/// A server process that ends with this value.
-struct Server {
-    child: Child,
-    _lifeline: ChildStdin,
-    port: u16,
-}
-
-impl Server {
-    fn start(arguments: &[&str]) -> Self {
-        let mut path: PathBuf = std::env::current_exe().unwrap();
-        path.pop();
-        path.pop();
-        path.push("examples/rtsp-server");
-        let mut child = Command::new(&path)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{}: {error}; build it with --examples", path.display()));
-        let lifeline = child.stdin.take().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let port = line.trim().parse().expect("the server prints its port");
-        Self {
-            child,
-            _lifeline: lifeline,
-            port,
-        }
-    }
-
-    fn uri(&self) -> String {
-        format!("rtsp://127.0.0.1:{}/live", self.port)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

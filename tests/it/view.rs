@@ -1,6 +1,9 @@
 //! `crossdesk-cli view` where no person is watching.
 
-use std::process::{Command, Output};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+
+use crate::support::rtsp::Server;
 
 fn view(source: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_crossdesk-cli"))
@@ -36,6 +39,56 @@ fn errors_name_what_is_wrong_and_whose_it_is() {
         );
         assert!(output.stdout.is_empty(), "{source}");
     }
+}
+
+/// Starts watching `source` as text and waits for the first line about it.
+fn watching(source: &str) -> (Child, BufReader<ChildStderr>) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_crossdesk-cli"))
+        .args(["view", "--source", source])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut said = BufReader::new(child.stderr.take().expect("a pipe"));
+    assert!(line(&mut said).contains("written as text"));
+    (child, said)
+}
+
+fn line(said: &mut BufReader<ChildStderr>) -> String {
+    let mut line = String::new();
+    said.read_line(&mut line).expect("UTF-8");
+    line
+}
+
+#[test]
+fn a_network_source_that_is_not_there_yet_is_tried_again() {
+    let server = Server::start(&[]);
+    let (uri, port) = (server.uri(), format!("port={}", server.port));
+    drop(server);
+    let (mut child, mut said) = watching(&uri);
+    let reason = line(&mut said);
+    assert!(
+        reason.starts_with("reconnecting, attempt 1: 127.0.0.1 port"),
+        "{reason}"
+    );
+    let _back = Server::start(&[&port]);
+    let mut text = String::new();
+    let mut out = child.stdout.take().expect("a pipe");
+    out.read_to_string(&mut text).expect("UTF-8");
+    assert!(child.wait().expect("an end").success());
+    assert!(text.starts_with("picture 1, 320x240"), "{text}");
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_picture_as_a_success() {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let port = socket.local_addr().expect("an address").port();
+    drop(socket);
+    let (mut child, _said) = watching(&format!("rtp://127.0.0.1:{port}"));
+    let killed = Command::new("kill").arg(child.id().to_string()).status();
+    assert!(killed.expect("kill starts").success());
+    assert_eq!(child.wait().expect("an end").code(), Some(0));
 }
 
 #[test]

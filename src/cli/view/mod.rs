@@ -26,9 +26,9 @@ Examples:
   crossdesk-cli view --source 'file:recording.mp4?once'
   crossdesk-cli view --source rtsp://camera/live
 
-In the terminal, q, Esc or Ctrl-C ends it and the picture follows the size of the terminal. With --window, closing the window ends it too. When standard output is no terminal, a few pictures are written as text.";
+In the terminal, q, Esc or Ctrl-C ends it and the picture follows the size of the terminal. With --window, closing the window ends it too. Where nothing can be drawn (standard output is no terminal, or TERM is dumb), a few pictures are written as text. A network source that is lost is tried again until it comes back.";
 
-/// Pictures written when standard output is no terminal and nothing was said about their number.
+/// Pictures written where nothing can be drawn.
 const PICTURES_AS_TEXT: u32 = 3;
 
 /// Pictures passed over between two that are written, so that the second differs to the eye.
@@ -74,11 +74,11 @@ pub fn run(args: &Args, printer: &Printer, environment: &Environment) -> anyhow:
         decoder,
     };
     let ended = if args.window {
-        in_window(stream)?
-    } else if printer.is_terminal() {
-        in_terminal(stream, environment)?
+        in_window(stream, printer)?
+    } else if let Some(reason) = undrawable(printer.is_terminal(), environment.term.as_deref()) {
+        as_text(stream, printer, reason)?
     } else {
-        as_text(stream, printer)?
+        in_terminal(stream, environment)?
     };
     match ended {
         None | Some(End::Finished) => Ok(Exit::Success),
@@ -92,9 +92,28 @@ fn read_credentials(password: Inherited) -> anyhow::Result<Option<Credentials>> 
     )?)
 }
 
+/// Why no picture can be drawn on standard output; `None` when one can.
+fn undrawable(terminal: bool, term: Option<&str>) -> Option<&'static str> {
+    match term {
+        _ if !terminal => Some("standard output is no terminal"),
+        Some("dumb") => Some("this terminal cannot place its cursor (TERM=dumb)"),
+        // Windows has no TERM, and its terminals can.
+        None if !cfg!(windows) => Some("TERM does not say what this terminal can do"),
+        _ => None,
+    }
+}
+
+/// What is watched, for the status line, which has the size of the pictures beside it.
+fn title(spec: &SourceSpec) -> String {
+    match spec {
+        SourceSpec::Test(_) => "generated desktop".to_owned(),
+        _ => spec.to_string(),
+    }
+}
+
 /// `None` means that the person ended it.
 fn in_terminal(stream: Stream, environment: &Environment) -> anyhow::Result<Option<End>> {
-    let title = stream.spec.to_string();
+    let title = title(&stream.spec);
     let screen = Arc::new(TerminalScreen::default());
     let watch = Watch::start(stream, Arc::clone(&screen) as _)?;
     let options = terminal::Options {
@@ -109,25 +128,30 @@ fn in_terminal(stream: Stream, environment: &Environment) -> anyhow::Result<Opti
     })
 }
 
-fn in_window(stream: Stream) -> anyhow::Result<Option<End>> {
+fn in_window(stream: Stream, printer: &Printer) -> anyhow::Result<Option<End>> {
     let display = crossdesk_platform::look().display;
     anyhow::ensure!(
         display.usable(),
         "no display to open a window on (display server: {display}); leave --window out to watch in the terminal"
     );
-    let screen = Arc::new(WindowScreen::open(&stream.spec.to_string())?);
+    let signals = terminal::EndSignals::watch().context("signals cannot be watched")?;
+    let screen = Arc::new(WindowScreen::open(&stream.spec.to_string(), *printer)?);
     let watch = Watch::start(stream, Arc::clone(&screen) as _)?;
-    let ended = screen.run();
+    let ended = screen.run(&signals);
     drop(watch);
     Ok(ended)
 }
 
-fn as_text(stream: Stream, printer: &Printer) -> anyhow::Result<Option<End>> {
-    let screen = Arc::new(StillScreen::default());
+fn as_text(stream: Stream, printer: &Printer, reason: &str) -> anyhow::Result<Option<End>> {
+    let signals = terminal::EndSignals::watch().context("signals cannot be watched")?;
+    printer.note(&format!(
+        "{reason}: {PICTURES_AS_TEXT} pictures are written as text instead"
+    ));
+    let screen = Arc::new(StillScreen::new(*printer));
     let _watch = Watch::start(stream, Arc::clone(&screen) as _)?;
     let mut sequence = 1;
     for _ in 0..PICTURES_AS_TEXT {
-        let picture = match screen.next(sequence, PATIENCE) {
+        let picture = match screen.next(sequence, PATIENCE, || signals.asked()) {
             Ok(picture) => picture,
             Err(end) => return Ok(Some(end)),
         };
@@ -148,4 +172,29 @@ fn depth(environment: &Environment) -> terminal::ColorDepth {
         term: environment.term.clone(),
         no_color: environment.no_color,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_are_drawn_on_terminals_that_can_place_a_cursor() {
+        assert_eq!(undrawable(true, Some("xterm-256color")), None);
+        for (terminal, term, word) in [
+            (false, Some("xterm"), "no terminal"),
+            (true, Some("dumb"), "TERM=dumb"),
+            (true, None, "TERM"),
+        ] {
+            let reason = undrawable(terminal, term);
+            assert!(reason.is_some_and(|reason| reason.contains(word)), "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn the_size_of_the_generated_desktop_is_not_in_its_title() {
+        let spec = |text| SourceSpec::parse(text).unwrap();
+        assert_eq!(title(&spec("test:?size=640x360")), "generated desktop");
+        assert_eq!(title(&spec("rtsp://cam/live?key=x")), "rtsp://cam/live");
+    }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use crossdesk_pipelines::gst::window::{Window, WindowEvent};
 use crossdesk_pipelines::picture::Picture;
 
-use crate::terminal::Feed;
+use crate::cli::Printer;
+use crate::terminal::{EndSignals, Feed};
 
 use super::watch::{End, Screen};
 
@@ -49,37 +50,48 @@ impl Screen for TerminalScreen {
     }
 }
 
-/// A native window.
+/// A native window; what there is to say beside it goes to standard error.
 pub struct WindowScreen {
     window: Window,
+    printer: Printer,
     end: OnceLock<End>,
 }
 
-/// How often the window's loop looks whether the stream has ended.
+/// How often a loop that waits looks whether the stream has ended or a signal came.
 const LOOK: Duration = Duration::from_millis(100);
 
 impl WindowScreen {
     /// Opens the window.
-    pub fn open(title: &str) -> anyhow::Result<Self> {
+    pub fn open(title: &str, printer: Printer) -> anyhow::Result<Self> {
         Ok(Self {
             window: Window::open(title).map_err(anyhow::Error::msg)?,
+            printer,
             end: OnceLock::new(),
         })
     }
 
-    /// Waits until the window is closed or the stream ends; `None` when the person closed it.
-    pub fn run(&self) -> Option<End> {
-        loop {
-            if let Some(end) = self.end.get() {
-                return Some(end.clone());
-            }
-            match self.window.poll(LOOK) {
-                Some(WindowEvent::Closed) => return None,
-                Some(WindowEvent::Failed(reason)) => return Some(End::Failed(reason)),
-                None => {}
-            }
+    /// Waits until the window is closed, a signal asks for the end or the stream ends; `None` unless it was the stream.
+    pub fn run(&self, signals: &EndSignals) -> Option<End> {
+        stand(&self.end, || signals.asked(), || self.window.poll(LOOK))
+    }
+}
+
+fn stand(
+    end: &OnceLock<End>,
+    asked: impl Fn() -> bool,
+    mut poll: impl FnMut() -> Option<WindowEvent>,
+) -> Option<End> {
+    while !asked() {
+        if let Some(end) = end.get() {
+            return Some(end.clone());
+        }
+        match poll() {
+            Some(WindowEvent::Closed) => return None,
+            Some(WindowEvent::Failed(reason)) => return Some(End::Failed(reason)),
+            None => {}
         }
     }
+    None
 }
 
 impl Screen for WindowScreen {
@@ -94,7 +106,9 @@ impl Screen for WindowScreen {
     }
 
     fn note(&self, text: &str) {
-        tracing::warn!(text, "the stream");
+        if !text.is_empty() {
+            self.printer.note(text);
+        }
     }
 
     fn end(&self, end: End) {
@@ -102,9 +116,9 @@ impl Screen for WindowScreen {
     }
 }
 
-/// The newest picture for whoever asks, for output that is no terminal.
-#[derive(Default)]
+/// The newest picture for whoever asks, for output on which nothing can be drawn.
 pub struct StillScreen {
+    printer: Printer,
     state: Mutex<Still>,
     changed: Condvar,
 }
@@ -112,12 +126,49 @@ pub struct StillScreen {
 #[derive(Default)]
 struct Still {
     picture: Option<Picture>,
+    /// What was said last, such as why nothing comes.
+    note: String,
     end: Option<End>,
 }
 
 impl StillScreen {
-    /// Waits for a picture numbered `sequence` or later, at most for `patience`; else says why there is none.
-    pub fn next(&self, sequence: u32, patience: Duration) -> Result<Picture, End> {
+    /// A screen without a picture that says everything else with `printer`.
+    pub fn new(printer: Printer) -> Self {
+        Self {
+            printer,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Waits for a picture numbered `sequence` or later, at most for `patience` and until `asked` to end; else says
+    /// why there is none.
+    pub fn next(&self, sequence: u32, patience: Duration, asked: impl Fn() -> bool) -> Result<Picture, End> {
+        let mut left = patience;
+        loop {
+            let look = left.min(LOOK);
+            let found = self.look(sequence, look);
+            left -= look;
+            match found {
+                _ if asked() => return Err(End::Finished),
+                Some(found) => return found,
+                None if left.is_zero() => return Err(End::Failed(self.silence())),
+                None => {}
+            }
+        }
+    }
+
+    fn silence(&self) -> String {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.note.is_empty() {
+            "no picture came; is the source sending?".to_owned()
+        } else {
+            format!("no picture came; {}", state.note)
+        }
+    }
+
+    /// The picture or the end, when either is there within `patience`.
+    fn look(&self, sequence: u32, patience: Duration) -> Option<Result<Picture, End>> {
         let waits = |still: &mut Still| {
             let fresh = still
                 .picture
@@ -131,9 +182,9 @@ impl StillScreen {
             .wait_timeout_while(state, patience, waits)
             .unwrap_or_else(PoisonError::into_inner);
         match (state.picture.take(), &state.end) {
-            (Some(picture), _) if picture.sequence >= sequence => Ok(picture),
-            (_, Some(end)) => Err(end.clone()),
-            _ => Err(End::Failed("no picture came; is the source sending?".to_owned())),
+            (Some(picture), _) if picture.sequence >= sequence => Some(Ok(picture)),
+            (_, Some(end)) => Some(Err(end.clone())),
+            _ => None,
         }
     }
 
@@ -153,7 +204,10 @@ impl Screen for StillScreen {
     }
 
     fn note(&self, text: &str) {
-        tracing::warn!(text, "the stream");
+        if !text.is_empty() {
+            self.printer.note(text);
+        }
+        self.change(|still| text.clone_into(&mut still.note));
     }
 
     fn end(&self, end: End) {
@@ -175,21 +229,40 @@ mod tests {
         PlainFrame::solid(PixelSize::new(2, 2), [16, 128, 128]).into_picture(sequence, Monotonic::ZERO)
     }
 
-    #[test]
-    fn a_picture_that_came_before_the_end_is_still_shown() {
-        let screen = StillScreen::default();
-        screen.picture(picture(3));
-        screen.end(End::Finished);
-        assert_eq!(screen.next(2, Duration::ZERO).map(|p| p.sequence), Ok(3));
-        assert_eq!(screen.next(4, Duration::ZERO).err(), Some(End::Finished));
+    fn still() -> StillScreen {
+        StillScreen::new(Printer::plain(80))
     }
 
     #[test]
-    fn silence_is_a_failure_with_a_reason() {
-        let screen = StillScreen::default();
+    fn a_picture_that_came_before_the_end_is_still_shown() {
+        let screen = still();
+        let next = |sequence| screen.next(sequence, Duration::ZERO, || false);
+        screen.picture(picture(3));
+        screen.end(End::Finished);
+        assert_eq!(next(2).map(|p| p.sequence), Ok(3));
+        assert_eq!(next(4).err(), Some(End::Finished));
+    }
+
+    #[test]
+    fn silence_is_a_failure_with_the_reason_that_was_told_last() {
+        let screen = still();
+        let next = || screen.next(2, Duration::ZERO, || false).err();
         screen.picture(picture(1));
-        let end = screen.next(2, Duration::ZERO).err();
-        assert!(matches!(end, Some(End::Failed(reason)) if reason.contains("no picture")));
+        assert!(matches!(next(), Some(End::Failed(reason)) if reason.contains("is the source sending")));
+        screen.note("reconnecting, attempt 1: gone");
+        assert!(matches!(next(), Some(End::Failed(reason)) if reason.ends_with("attempt 1: gone")));
+    }
+
+    #[test]
+    fn a_signal_ends_every_wait_without_a_complaint() {
+        let waited = still().next(1, Duration::from_secs(3600), || true);
+        assert_eq!(waited.err(), Some(End::Finished));
+        let asked = std::cell::Cell::new(false);
+        let poll = || {
+            asked.set(true);
+            None
+        };
+        assert_eq!(stand(&OnceLock::new(), || asked.get(), poll), None);
     }
 
     #[test]

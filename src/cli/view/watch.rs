@@ -1,16 +1,19 @@
-//! A source joined to a receiver: pictures go to whoever shows them, keyframe wishes back to the source.
+//! A direct transport joined to a receiver: pictures go to whoever shows them, keyframe wishes back to the source.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver as Wishes, SyncSender, sync_channel};
 use std::thread;
 
 use anyhow::Context;
+use crossdesk_core::automation::TransportState;
 use crossdesk_core::media::{AccessUnit, TapUnit};
 use crossdesk_pipelines::gst::receive::Receiver;
-use crossdesk_pipelines::gst::source::{Source, SourceEvent, SourceOutput};
 use crossdesk_pipelines::picture::Picture;
 use crossdesk_pipelines::plan::source::{Credentials, SourceSpec};
 use crossdesk_pipelines::receive::{DecoderChoice, Receive, ReceiveConfig, ReceiveEvent, ReceiveOutput};
+
+use crate::transport::direct::Direct;
+use crate::transport::{Transport, TransportEvent, TransportOutput};
 
 /// Whoever shows pictures to a person. Called on streaming threads; must not block.
 pub trait Screen: Send + Sync {
@@ -18,7 +21,7 @@ pub trait Screen: Send + Sync {
     fn picture(&self, picture: Picture);
     /// Names the decoder at work.
     fn decoder(&self, name: &str);
-    /// Says something about the stream, such as why it stands still.
+    /// Says something about the stream, such as why it stands still; an empty text takes that back.
     fn note(&self, text: &str);
     /// Nothing follows; the reason is for people. Only the first one counts.
     fn end(&self, end: End);
@@ -35,7 +38,7 @@ pub enum End {
 
 /// A stream being watched; dropping it stops everything.
 pub struct Watch {
-    _source: Arc<Source>,
+    _transport: Arc<Direct>,
 }
 
 /// What to watch, and how.
@@ -63,22 +66,26 @@ impl Watch {
         };
         let receiver = Receiver::start(&config, pictures)?;
         let units = Arc::new(Units { receiver, screen });
-        let source = Arc::new(Source::start(stream.spec, stream.credentials, units));
-        grant(wishes, &source)?;
-        Ok(Self { _source: source })
+        let transport = Arc::new(Direct::start(stream.spec, stream.credentials, units));
+        grant(wishes, &transport)?;
+        Ok(Self {
+            _transport: transport,
+        })
     }
 }
 
 /// Passes keyframe wishes on, until the receiver that has them is gone.
-fn grant(wishes: Wishes<()>, source: &Arc<Source>) -> anyhow::Result<()> {
-    // A strong reference here would keep the source, and with it the receiver and this thread, alive for ever.
-    let source = Arc::downgrade(source);
+fn grant(wishes: Wishes<()>, transport: &Arc<Direct>) -> anyhow::Result<()> {
+    // A strong reference here would keep the transport, and with it the receiver and this thread, alive for ever.
+    let transport = Arc::downgrade(transport);
     thread::Builder::new()
         .name("keyframes".to_owned())
         .spawn(move || {
             for () in wishes {
-                let Some(source) = source.upgrade() else { return };
-                source.request_keyframe();
+                let Some(transport) = transport.upgrade() else {
+                    return;
+                };
+                transport.request_keyframe();
             }
         })
         .context("cannot start a thread")?;
@@ -116,26 +123,93 @@ impl ReceiveOutput for Pictures {
     }
 }
 
-/// What the source delivers to.
+/// What the transport delivers to.
 struct Units {
     receiver: Receiver,
     screen: Arc<dyn Screen>,
 }
 
-impl SourceOutput for Units {
+impl TransportOutput for Units {
     fn unit(&self, unit: AccessUnit) {
         if let Err(refused) = self.receiver.push(unit) {
             tracing::debug!(%refused, "an access unit was not taken");
         }
     }
 
-    fn event(&self, event: SourceEvent) {
+    fn event(&self, event: TransportEvent) {
         match event {
-            SourceEvent::Opened { description } => tracing::info!(%description, "the source is open"),
-            SourceEvent::Waiting { reason } => tracing::info!(%reason, "the source is silent"),
             // Pictures still held for reordering come out first; `Drained` follows.
-            SourceEvent::Ended => self.receiver.finish(),
-            SourceEvent::Failed(failure) => self.screen.end(End::Failed(failure.reason)),
+            TransportEvent::State(TransportState::Ended { .. }) => self.receiver.finish(),
+            TransportEvent::State(state) => tell(&*self.screen, state),
+            // A direct source announces neither displays nor a host, and takes no input.
+            TransportEvent::Displays(_)
+            | TransportEvent::HostPlatform(_)
+            | TransportEvent::Control { .. } => {}
         }
+    }
+}
+
+/// Tells people where the transport stands.
+fn tell(screen: &dyn Screen, state: TransportState) {
+    match state {
+        TransportState::Connecting | TransportState::Ended { .. } => {}
+        TransportState::Connected => screen.note(""),
+        TransportState::Reconnecting { attempt, reason, .. } => {
+            screen.note(&format!("reconnecting, attempt {attempt}: {reason}"));
+        }
+        TransportState::Failed { reason, .. } => screen.end(End::Failed(reason)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use crossdesk_core::error::ErrorCode;
+
+    use super::*;
+
+    /// Remembers what people were told.
+    #[derive(Default)]
+    struct Told(Mutex<Vec<String>>);
+
+    impl Screen for Told {
+        fn picture(&self, _picture: Picture) {}
+
+        fn decoder(&self, _name: &str) {}
+
+        fn note(&self, text: &str) {
+            self.0.lock().unwrap().push(text.to_owned());
+        }
+
+        fn end(&self, end: End) {
+            self.0.lock().unwrap().push(format!("{end:?}"));
+        }
+    }
+
+    #[test]
+    fn a_loss_is_told_with_its_reason_and_taken_back_by_the_return() {
+        let told = Told::default();
+        let lost = TransportState::Reconnecting {
+            attempt: 2,
+            code: ErrorCode::SourceUnreachable,
+            reason: "gone".to_owned(),
+        };
+        let failed = TransportState::Failed {
+            code: ErrorCode::SourceInvalid,
+            reason: "no H.264".to_owned(),
+        };
+        for state in [
+            TransportState::Connecting,
+            lost,
+            TransportState::Connected,
+            failed,
+        ] {
+            tell(&told, state);
+        }
+        assert_eq!(
+            *told.0.lock().unwrap(),
+            ["reconnecting, attempt 2: gone", "", "Failed(\"no H.264\")"]
+        );
     }
 }
