@@ -10,6 +10,7 @@ use std::str::FromStr;
 use crossdesk_core::media::{AccessUnit, TapUnit};
 
 use crate::picture::Picture;
+use crate::plan::decoders::{self, Platform};
 
 /// Which decoders a connection may use; fixed for its lifetime.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,15 +24,36 @@ pub enum DecoderChoice {
     Named(String),
 }
 
+/// A name that stands for no decoder of this system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownDecoder(String);
+
+impl fmt::Display for UnknownDecoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known: Vec<&str> = decoders::names(Platform::current()).collect();
+        let name = &self.0;
+        write!(
+            f,
+            "there is no decoder {name:?} for this system; known are auto, software, {}",
+            known.join(", ")
+        )
+    }
+}
+
+impl std::error::Error for UnknownDecoder {}
+
 impl FromStr for DecoderChoice {
-    type Err = std::convert::Infallible;
+    type Err = UnknownDecoder;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(match text {
-            "auto" => Self::Auto,
-            "software" => Self::Software,
-            name => Self::Named(name.to_owned()),
-        })
+        match text {
+            "auto" => Ok(Self::Auto),
+            "software" => Ok(Self::Software),
+            name if decoders::names(Platform::current()).any(|known| known == name) => {
+                Ok(Self::Named(name.to_owned()))
+            }
+            name => Err(UnknownDecoder(name.to_owned())),
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use anyhow::{Context, bail};
 use crossdesk_core::automation::{ExitReason, Session, SessionConfig};
 use crossdesk_pipelines::plan::source::SourceSpec;
+use crossdesk_pipelines::receive::DecoderChoice;
 use crossdesk_platform::secret::Inherited;
 use crossdesk_platform::stdio;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -49,8 +50,8 @@ pub struct AgentOptions {
     pub quality: Option<String>,
     /// Directory for diagnostic logs; it must exist.
     pub log_dir: Option<PathBuf>,
-    /// Name of the one decoder to use, for diagnosis.
-    pub decoder: Option<String>,
+    /// Decoders to use whatever `connect` asks for, for diagnosis.
+    pub decoder: Option<DecoderChoice>,
 }
 
 /// Request lines read ahead of the loop. More would let a parent that never reads replies fill the memory.

@@ -25,7 +25,7 @@ pub struct Starter {
     /// What `--source` named; `None` means a remote host.
     source: Option<SourceSpec>,
     /// What `--decoder` named.
-    decoder: Option<String>,
+    decoder: Option<DecoderChoice>,
     /// `None` until the descriptor is read; `Some(None)` when there is no descriptor.
     password: Option<Option<Password>>,
     /// `None` until GStreamer is loaded.
@@ -34,7 +34,7 @@ pub struct Starter {
 
 impl Starter {
     /// A starter that waits for GStreamer and, with `password_expected`, for the password.
-    pub fn new(source: Option<SourceSpec>, decoder: Option<String>, password_expected: bool) -> Self {
+    pub fn new(source: Option<SourceSpec>, decoder: Option<DecoderChoice>, password_expected: bool) -> Self {
         Self {
             source,
             decoder,
@@ -95,7 +95,7 @@ impl Starter {
 
     fn decoder_choice(&self, start: &StartTransport) -> DecoderChoice {
         match (&self.decoder, start.connect.decoder) {
-            (Some(name), _) => DecoderChoice::Named(name.clone()),
+            (Some(choice), _) => choice.clone(),
             (None, DecoderPreference::Auto) => DecoderChoice::Auto,
             (None, DecoderPreference::Software) => DecoderChoice::Software,
         }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crossdesk_pipelines::receive::DecoderChoice;
+
 use crate::agent::AgentOptions;
 use crate::config::Environment;
 
@@ -47,19 +49,20 @@ pub struct Args {
     #[arg(long)]
     video_ws: bool,
 
-    /// Watch this stream instead of a remote host: file:PATH, rtsp://…, rtp://…, sdp:PATH, test:
+    /// Watch this stream; required by `connect`, as no remote host is reached yet: file:PATH, rtsp://…, rtp://…,
+    /// sdp:PATH, test:
     #[arg(long, value_name = "URI")]
     source: Option<String>,
 
-    /// Signaling server to find the remote host through
+    /// Without effect: this version reaches no remote host. Later: the signaling server to find it through
     #[arg(long, value_name = "HOST")]
     server: Option<String>,
 
-    /// Port of the signaling server
+    /// Without effect, like --server. Later: the port of the signaling server
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 
-    /// Stream quality to ask the remote host for; a direct source has its own
+    /// Without effect: a direct source has its own quality. Later: what to ask the remote host for
     #[arg(long, value_name = "PRESET")]
     quality: Option<String>,
 
@@ -67,9 +70,9 @@ pub struct Args {
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     log_dir: Option<PathBuf>,
 
-    /// Use only this decoder, for diagnosis; `doctor` lists the names
+    /// Use only this decoder, whatever `connect` asks for; `doctor` lists the names
     #[arg(long, value_name = "NAME")]
-    decoder: Option<String>,
+    decoder: Option<DecoderChoice>,
 }
 
 impl From<Args> for AgentOptions {

@@ -41,6 +41,26 @@ fn errors_name_what_is_wrong_and_whose_it_is() {
     }
 }
 
+#[test]
+fn an_unknown_decoder_is_refused_before_anything_starts() {
+    for command in [
+        &["view", "--source", "test:"][..],
+        &["agent", "--stdio", "--source", "test:"],
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_crossdesk-cli"))
+            .args(command)
+            .args(["--decoder", "nosuchdec"])
+            .output()
+            .expect("the program starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("nosuchdec") && said.contains("avdec_h264"),
+            "{said}"
+        );
+    }
+}
+
 /// Starts watching `source` as text and waits for the first line about it.
 fn watching(source: &str) -> (Child, BufReader<ChildStderr>) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_crossdesk-cli"))

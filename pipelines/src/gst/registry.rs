@@ -14,6 +14,40 @@ pub fn candidates(choice: &DecoderChoice) -> Vec<&'static DecoderRow> {
     decoders::candidates(choice, Platform::current(), is_usable)
 }
 
+/// Why `choice` leaves nothing to try.
+pub(super) fn why_none(choice: &DecoderChoice) -> String {
+    match choice {
+        DecoderChoice::Named(name) => decoders::row(name).map_or_else(
+            || format!("there is no decoder {name:?}"),
+            |row| absence(row, gst::Registry::get().find_plugin(row.plugin).is_some()),
+        ),
+        DecoderChoice::Auto | DecoderChoice::Software => {
+            "no H.264 decoder of the kind asked for is usable on this machine; `doctor` says what to install"
+                .to_owned()
+        }
+    }
+}
+
+fn absence(row: &DecoderRow, plugin: bool) -> String {
+    let DecoderRow {
+        factory: name,
+        plugin: home,
+        ..
+    } = row;
+    if gst::ElementFactory::find(name).is_some() {
+        format!("the decoder {name} is switched off: GST_PLUGIN_FEATURE_RANK ranks it NONE")
+    } else if plugin {
+        format!(
+            "the decoder {name} is not there: the plugin `{home}` is installed, but finds no device or driver for it"
+        )
+    } else {
+        format!(
+            "the decoder {name} is not installed; it comes with {}",
+            row.packages()
+        )
+    }
+}
+
 /// The first usable software decoder for pictures of `row`'s kind other than `row` itself: the judge of its
 /// first picture.
 pub(super) fn reference_for(
@@ -61,6 +95,19 @@ mod tests {
         assert!(!ranks_none("vaapih264dec:1", "vaapih264dec"));
         assert!(!ranks_none("xvaapih264dec:NONE", "vaapih264dec"));
         assert!(!ranks_none("", "vaapih264dec"));
+    }
+
+    #[test]
+    fn a_decoder_that_is_not_there_is_named_with_its_package() {
+        crate::gst::init().unwrap();
+        let row = decoders::row("vtdec").unwrap();
+        assert_eq!(
+            absence(row, false),
+            "the decoder vtdec is not installed; it comes with the GStreamer plugin `applemedia`"
+        );
+        assert!(absence(row, true).contains("no device or driver"));
+        let named = DecoderChoice::Named("vtdec".to_owned());
+        assert!(candidates(&named).is_empty() && why_none(&named).contains("vtdec"));
     }
 
     #[test]

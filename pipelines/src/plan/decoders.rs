@@ -155,6 +155,23 @@ impl DecoderRow {
     pub fn takes(&self, chroma: ChromaFormat) -> bool {
         self.chroma.contains(&chroma)
     }
+
+    /// What to install so that it appears, on every system that packages it.
+    pub fn packages(&self) -> String {
+        let Remedy {
+            debian, fedora, arch, ..
+        } = self.remedy;
+        let systems = [(debian, "Debian"), (fedora, "Fedora"), (arch, "Arch")];
+        let named: Vec<String> = systems
+            .iter()
+            .filter_map(|(package, system)| package.map(|package| format!("{package} ({system})")))
+            .collect();
+        if named.is_empty() {
+            format!("the GStreamer plugin `{}`", self.plugin)
+        } else {
+            format!("the package {}", named.join(", "))
+        }
+    }
 }
 
 const ONLY_420: &[ChromaFormat] = &[ChromaFormat::Yuv420];
@@ -390,6 +407,14 @@ pub const DECODERS: &[DecoderRow] = &[
     },
 ];
 
+/// The names of all decoders of `platform`, best first.
+pub fn names(platform: Platform) -> impl Iterator<Item = &'static str> {
+    let rows = DECODERS
+        .iter()
+        .filter(move |row| row.platforms.contains(&platform));
+    rows.map(|row| row.factory)
+}
+
 /// The row of `factory`.
 pub fn row(factory: &str) -> Option<&'static DecoderRow> {
     DECODERS.iter().find(|row| row.factory == factory)
@@ -450,6 +475,32 @@ mod tests {
         assert_eq!(order(&named, Platform::Linux, &[]), "vah264dec");
         assert_eq!(order(&named, Platform::Linux, &["vah264dec"]), "");
         assert_eq!(order(&named, Platform::MacOs, &[]), "");
+    }
+
+    #[test]
+    fn packages_are_named_for_each_system() {
+        let said = |factory| row(factory).unwrap().packages();
+        assert_eq!(
+            said("avdec_h264"),
+            "the package gstreamer1.0-libav (Debian), gstreamer1-plugin-libav (Fedora), gst-libav (Arch)"
+        );
+        assert_eq!(said("vtdec"), "the GStreamer plugin `applemedia`");
+    }
+
+    #[test]
+    fn a_name_is_known_on_its_platform_only() {
+        let here = Platform::current();
+        for row in DECODERS {
+            let parsed = row.factory.parse::<DecoderChoice>();
+            assert_eq!(parsed.is_ok(), row.platforms.contains(&here), "{}", row.factory);
+        }
+        let unknown = "nosuchdec".parse::<DecoderChoice>().unwrap_err().to_string();
+        assert!(
+            unknown.contains("\"nosuchdec\"")
+                && unknown.contains("auto, software")
+                && unknown.contains("avdec_h264"),
+            "{unknown}"
+        );
     }
 
     #[test]

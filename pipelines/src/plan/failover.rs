@@ -112,9 +112,9 @@ pub struct Failover {
 }
 
 impl Failover {
-    /// A machine that tries `candidates` in this order. Without any it reports the failure at once.
+    /// A machine that tries `candidates` in this order.
     pub fn new(candidates: Vec<Candidate>) -> Self {
-        let mut machine = Self {
+        Self {
             out: vec![false; candidates.len()],
             candidates,
             run: None,
@@ -126,13 +126,13 @@ impl Failover {
             gate_open: false,
             wished: None,
             effects: VecDeque::new(),
-        };
-        if machine.candidates.is_empty() {
-            machine.complain(
-                ReceiveFailure::DecoderUnavailable,
-                "no H.264 decoder of the kind asked for is usable on this machine".to_owned(),
-            );
         }
+    }
+
+    /// A machine that has nothing to try and reports `reason` at once.
+    pub fn without_candidates(reason: String) -> Self {
+        let mut machine = Self::new(Vec::new());
+        machine.complain(ReceiveFailure::DecoderUnavailable, reason);
         machine
     }
 

@@ -234,7 +234,7 @@ fn a_forced_hardware_decoder_that_fails_ends_in_a_reason() {
 
 #[test]
 fn without_candidates_the_failure_is_immediate() {
-    let mut m = Failover::new(Vec::new());
+    let mut m = Failover::without_candidates("vah264dec is not installed".to_owned());
     assert_eq!(failed(&drain(&mut m)), Some(ReceiveFailure::DecoderUnavailable));
     m.handle_idr(ms(0), &shape(64, 64));
     assert!(drain(&mut m).is_empty());

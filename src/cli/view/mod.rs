@@ -54,7 +54,7 @@ pub struct Args {
 
     /// `auto` prefers hardware, `software` never touches it, a name forces one decoder
     #[arg(long, value_name = "NAME", default_value = "auto")]
-    decoder: String,
+    decoder: DecoderChoice,
 
     /// Read `user:password`, or a password alone, from inherited descriptor N; never from the address
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(3..=65535))]
@@ -66,12 +66,11 @@ pub fn run(args: &Args, printer: &Printer, environment: &Environment) -> anyhow:
     // Before anything opens a descriptor of its own under the same number.
     let password = args.password_fd.map(Inherited::claim).transpose()?;
     let spec = SourceSpec::parse(&args.source).context("--source")?;
-    let Ok(decoder) = args.decoder.parse::<DecoderChoice>();
     let credentials = password.map(read_credentials).transpose()?.flatten();
     let stream = Stream {
         spec,
         credentials,
-        decoder,
+        decoder: args.decoder.clone(),
     };
     let ended = if args.window {
         in_window(stream, printer)?

@@ -89,7 +89,11 @@ pub(super) struct Worker {
 impl Worker {
     pub fn new(config: &ReceiveConfig, inbox: Arc<Inbox>, output: Arc<dyn ReceiveOutput>) -> Self {
         let rows = registry::candidates(&config.decoder);
-        let candidates = rows.iter().map(|row| Candidate::from(*row)).collect();
+        let machine = if rows.is_empty() {
+            Failover::without_candidates(registry::why_none(&config.decoder))
+        } else {
+            Failover::new(rows.iter().map(|row| Candidate::from(*row)).collect())
+        };
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
         Self {
             inbox,
@@ -98,7 +102,7 @@ impl Worker {
             pace: config.pace,
             rows,
             cores,
-            machine: Failover::new(candidates),
+            machine,
             conditioner: Conditioner::new(),
             sps: None,
             replay: Replay::default(),
