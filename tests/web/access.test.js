@@ -81,6 +81,15 @@ test('revoking everything closes every viewer', async (t) => {
   assert.equal(status.video_output.unacknowledged_bytes, 0);
 });
 
+test('another display generation closes its viewers as going away, not as turned away', async (t) => {
+  const view = await watching(t, await agent.grant(site.origin));
+  await view.shown(3);
+  const closed = view.closed();
+  await agent.request('display', { index: 0 });
+  assert.equal((await closed).code, 1001);
+  await agent.until(({ state }) => state === 'ready', 10000);
+});
+
 test('a page of another origin cannot use a ticket, and does not spend it', async (t) => {
   const grant = await agent.grant(site.origin);
   const foreign = await watching(t, grant, stranger);
