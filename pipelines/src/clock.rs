@@ -1,4 +1,4 @@
-//! The only place that reads the monotonic clock.
+//! The only place that reads the clocks.
 
 use crossdesk_core::time::Monotonic;
 
@@ -20,4 +20,13 @@ pub fn now() -> Monotonic {
     let origin = ORIGIN.get_or_init(Instant::now);
     let micros = u64::try_from(origin.elapsed().as_micros()).unwrap_or(u64::MAX);
     Monotonic::from_micros(micros)
+}
+
+/// Seconds since 1970-01-01 UTC on the system's clock; zero when it is set to before.
+#[expect(clippy::disallowed_methods, reason = "this file is the exception")]
+pub fn unix_seconds() -> u64 {
+    use std::time::{SystemTime, UNIX_EPOCH};
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
 }

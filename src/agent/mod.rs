@@ -4,7 +4,6 @@ mod capture;
 mod event;
 mod facts;
 mod input;
-mod log;
 mod media;
 mod output;
 mod owner;
@@ -31,6 +30,7 @@ use self::owner::{Owner, Parts};
 use self::start::Starter;
 use self::viewers::Viewers;
 use crate::config::Environment;
+use crate::log;
 use crate::video::{VideoConfig, VideoService};
 
 /// Everything the command line and the environment say about one agent process.
@@ -54,6 +54,9 @@ pub struct AgentOptions {
     pub decoder: Option<DecoderChoice>,
 }
 
+/// Name of the log file inside `--log-dir`.
+const LOG_FILE: &str = "agent.log";
+
 /// Request lines read ahead of the loop. More would let a parent that never reads replies fill the memory.
 const LINE_CREDITS: usize = 8;
 /// Events waiting for the loop: streaming threads report a handful per second, the loop empties it at once.
@@ -67,7 +70,8 @@ pub fn run(options: &AgentOptions, environment: &Environment) -> anyhow::Result<
     // First of all: what the parent handed down must be claimed before anything else opens a descriptor.
     let stdio =
         stdio::take_over(options.password_fd).context("standard output cannot be kept for replies")?;
-    log::start(options.log_dir.as_deref(), environment.log_filter.as_deref());
+    let log_file = options.log_dir.as_ref().map(|directory| directory.join(LOG_FILE));
+    log::start(log_file.as_deref(), environment.log_filter.as_deref());
     let source = options
         .source
         .as_deref()

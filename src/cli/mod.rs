@@ -10,6 +10,7 @@ mod exit;
 mod man;
 mod printer;
 mod reference;
+mod signal;
 mod table;
 mod view;
 
@@ -55,6 +56,7 @@ enum Command {
     Agent(agent::Args),
     Doctor(doctor::Args),
     View(view::Args),
+    Signal(signal::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -72,6 +74,7 @@ pub fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Agent(args) => agent::run(args, &environment),
         Command::Doctor(args) => doctor::run(&args, &printer),
+        Command::Signal(args) => signal::run(&args, &printer, &environment),
         Command::View(args) => view::run(&args, &printer, &environment),
         Command::Completions(args) => completions::run(&args, &printer),
         Command::Man(args) => man::run(&args, &printer),

@@ -1,17 +1,22 @@
 //! What the environment says, read once and in one place.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Every environment variable this program reads itself, with its meaning.
 ///
 /// The manual page and `docs/cli.md` are generated from this list.
-pub const VARIABLES: [(&str, &str); 3] = [
+pub const VARIABLES: [(&str, &str); 4] = [
     (
         "CROSSDESK_LOG",
         "what is logged to standard error or the log directory, for example `info` or `crossdesk=debug`",
     ),
     ("NO_COLOR", "any value that is not empty turns colours off"),
     ("COLUMNS", "width of tables when standard output is no terminal"),
+    (
+        "XDG_STATE_HOME",
+        "where `signal` keeps its data unless `--data` names a directory; `~/.local/state` when unset",
+    ),
 ];
 
 /// Values of the environment variables in [`VARIABLES`].
@@ -27,6 +32,8 @@ pub struct Environment {
     pub term: Option<String>,
     /// What the terminal says about true colour (`COLORTERM`).
     pub color_term: Option<String>,
+    /// Directory for state of this user (`XDG_STATE_HOME`, else below `HOME`).
+    pub state_home: Option<PathBuf>,
 }
 
 impl Environment {
@@ -42,12 +49,16 @@ impl Environment {
                 .and_then(|value| value.into_string().ok())
                 .filter(|value| !value.is_empty())
         };
+        // The XDG specification has relative paths ignored.
+        let folder = |name: &str| lookup(name).map(PathBuf::from).filter(|path| path.is_absolute());
         Self {
             log_filter: text("CROSSDESK_LOG"),
             no_color: text("NO_COLOR").is_some(),
             columns: text("COLUMNS").and_then(|value| value.parse().ok()),
             term: text("TERM"),
             color_term: text("COLORTERM"),
+            state_home: folder("XDG_STATE_HOME")
+                .or_else(|| folder("HOME").map(|home| home.join(".local/state"))),
         }
     }
 }
@@ -75,5 +86,21 @@ mod tests {
     fn a_width_that_is_no_number_is_ignored() {
         assert_eq!(with(&[("COLUMNS", "wide")]).columns, None);
         assert_eq!(with(&[("COLUMNS", "120")]).columns, Some(120));
+    }
+
+    #[test]
+    fn state_is_kept_below_home_unless_a_directory_is_named() {
+        let state = |pairs: &[(&str, &str)]| with(pairs).state_home;
+        let home = ("HOME", "/h");
+        assert_eq!(state(&[home]), Some(PathBuf::from("/h/.local/state")));
+        assert_eq!(
+            state(&[home, ("XDG_STATE_HOME", "/s")]),
+            Some(PathBuf::from("/s"))
+        );
+        assert_eq!(
+            state(&[home, ("XDG_STATE_HOME", "s")]),
+            Some(PathBuf::from("/h/.local/state"))
+        );
+        assert_eq!(state(&[]), None);
     }
 }

@@ -1,5 +1,8 @@
 //! ICE servers and short-lived TURN credentials in the form coturn's REST scheme expects.
 
+use std::net::Ipv6Addr;
+use std::str::FromStr;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -35,7 +38,71 @@ pub struct Stun {
     pub port: u16,
 }
 
+/// Why text names no ICE server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadIceUrl;
+
+impl std::fmt::Display for BadIceUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(
+            "expected stun:HOST[:PORT] or turn:HOST[:PORT][?transport=udp|tcp], an IPv6 address in brackets",
+        )
+    }
+}
+
+impl std::error::Error for BadIceUrl {}
+
+/// The port of STUN and TURN when a URL names none (RFC 7064, RFC 7065).
+const DEFAULT_PORT: u16 = 3478;
+
+impl FromStr for Stun {
+    type Err = BadIceUrl;
+
+    fn from_str(url: &str) -> Result<Self, BadIceUrl> {
+        Self::parse_authority(url.strip_prefix("stun:").ok_or(BadIceUrl)?)
+    }
+}
+
+impl FromStr for Relay {
+    type Err = BadIceUrl;
+
+    fn from_str(url: &str) -> Result<Self, BadIceUrl> {
+        use RelayTransport::{Tcp, Udp};
+        let rest = url.strip_prefix("turn:").ok_or(BadIceUrl)?;
+        let (authority, transports) = match rest.split_once('?') {
+            None => (rest, vec![Udp, Tcp]),
+            Some((authority, "transport=udp")) => (authority, vec![Udp]),
+            Some((authority, "transport=tcp")) => (authority, vec![Tcp]),
+            Some(_) => return Err(BadIceUrl),
+        };
+        let at = Stun::parse_authority(authority)?;
+        Ok(Self { at, transports })
+    }
+}
+
 impl Stun {
+    fn parse_authority(text: &str) -> Result<Self, BadIceUrl> {
+        let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+            let (host, port) = rest.split_once(']').ok_or(BadIceUrl)?;
+            host.parse::<Ipv6Addr>().map_err(|_| BadIceUrl)?;
+            (host, port)
+        } else {
+            let (host, port) = text.split_at(text.find(':').unwrap_or(text.len()));
+            let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+            if host.is_empty() || !host.bytes().all(allowed) {
+                return Err(BadIceUrl);
+            }
+            (host, port)
+        };
+        let port = match port.strip_prefix(':') {
+            Some(number) => number.parse().ok().filter(|port| *port > 0).ok_or(BadIceUrl)?,
+            None if port.is_empty() => DEFAULT_PORT,
+            None => return Err(BadIceUrl),
+        };
+        let host = host.to_owned();
+        Ok(Self { host, port })
+    }
+
     fn authority(&self) -> String {
         let host = self.host.to_ascii_lowercase();
         if host.contains(':') {
@@ -161,6 +228,32 @@ mod tests {
             credential("north", "1790003600:web-730184526"),
             "zKdzZ+NxQbDwMGENvijeariMjrU="
         );
+    }
+
+    #[test]
+    fn urls_name_host_port_and_transport() {
+        let relay: Relay = "turn:[2001:db8::1]?transport=tcp".parse().expect("a URL");
+        assert_eq!(relay.urls(), ["turn:[2001:db8::1]:3478?transport=tcp"]);
+        let relay: Relay = "turn:T.example.net:5349".parse().expect("a URL");
+        let urls = [
+            "turn:t.example.net:5349?transport=udp",
+            "turn:t.example.net:5349?transport=tcp",
+        ];
+        assert_eq!(relay.urls(), urls);
+        for bad in [
+            "turns:x",
+            "turn:",
+            "turn:x:0",
+            "turn:x:y",
+            "turn:x?transport=sctp",
+            "turn:[x]",
+            "turn:[::1]x",
+            "turn:a b",
+        ] {
+            assert_eq!(bad.parse::<Relay>(), Err(BadIceUrl), "{bad}");
+        }
+        assert_eq!("x:3478".parse::<Stun>(), Err(BadIceUrl));
+        assert_eq!("stun:x".parse::<Stun>().map(|stun| stun.port), Ok(3478));
     }
 
     #[test]

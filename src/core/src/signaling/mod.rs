@@ -17,7 +17,7 @@ pub mod server;
 mod store;
 
 pub use close::{Close, CloseReason};
-pub use ice::{IceConfig, Relay, RelayTransport, Stun};
+pub use ice::{BadIceUrl, IceConfig, Relay, RelayTransport, Stun};
 pub use identity::{DeviceId, Identity, Password};
 pub use limits::*;
 pub use rate::Source;

@@ -1,7 +1,7 @@
 //! RFC 6455 frames, as far as a server of live video needs them: writing whole binary frames, reading small text.
 //!
-//! [`ClientFrames`] reads what browsers send, in whatever pieces it arrives; its memory is bounded by
-//! [`super::MAX_CLIENT_MESSAGE_BYTES`] and one control frame.
+//! [`ClientFrames`] reads what browsers send, in whatever pieces it arrives; its memory is bounded by one message of
+//! the size it was made for and one control frame.
 
 use super::{CloseReason, MAX_CLIENT_MESSAGE_BYTES};
 
@@ -123,8 +123,10 @@ struct Body {
 }
 
 /// Reads client frames from a byte stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ClientFrames {
+    /// Longest message, in bytes.
+    limit: usize,
     header: [u8; MAX_CLIENT_HEADER_BYTES],
     header_read: usize,
     body: Option<Body>,
@@ -135,7 +137,27 @@ pub struct ClientFrames {
     control: Vec<u8>,
 }
 
+impl Default for ClientFrames {
+    /// For viewers, who have little to say.
+    fn default() -> Self {
+        Self::with_limit(MAX_CLIENT_MESSAGE_BYTES)
+    }
+}
+
 impl ClientFrames {
+    /// Reads messages of up to `limit` bytes.
+    pub const fn with_limit(limit: usize) -> Self {
+        Self {
+            limit,
+            header: [0; MAX_CLIENT_HEADER_BYTES],
+            header_read: 0,
+            body: None,
+            message: Vec::new(),
+            fragmented: false,
+            control: Vec::new(),
+        }
+    }
+
     /// Takes bytes from the front of `input` until something is whole; `None` when `input` is used up.
     ///
     /// # Errors
@@ -243,7 +265,7 @@ impl ClientFrames {
         let opcode = Opcode::from_bits(header[0] & 0x0f).ok_or(CloseReason::ProtocolError)?;
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         if !opcode.is_control() {
-            if length > MAX_CLIENT_MESSAGE_BYTES - self.message.len() {
+            if length > self.limit - self.message.len() {
                 return Err(CloseReason::TooLarge);
             }
             self.fragmented = true;

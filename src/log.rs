@@ -1,4 +1,4 @@
-//! Where diagnostics go: a file in the caller's log directory, else standard error. Never stdout.
+//! Where diagnostics go: a file the caller names, else standard error. Never stdout.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -8,21 +8,15 @@ use std::sync::{Mutex, PoisonError};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Name of the log file inside `--log-dir`.
-const FILE_NAME: &str = "agent.log";
-
-/// Starts logging. A log directory that cannot be written costs the log, not the session: that is said once on
-/// standard error.
-pub fn start(directory: Option<&Path>, filter: Option<&str>) {
+/// Starts logging. A log file that cannot be written costs the log, not the session: that is said once on standard
+/// error.
+pub fn start(file: Option<&Path>, filter: Option<&str>) {
     let filter = EnvFilter::try_new(filter.unwrap_or("info")).unwrap_or_else(|_| EnvFilter::new("info"));
-    let sink = match directory.map(open) {
+    let sink = match file.map(|path| (path, open(path))) {
         None => Sink::Stderr,
-        Some(Ok(file)) => Sink::File(Mutex::new(file)),
-        Some(Err(error)) => {
-            let directory = directory
-                .map(Path::display)
-                .expect("an open failed, so there is a directory");
-            let text = format!("crossdesk-cli: no log is written: {directory}/{FILE_NAME}: {error}\n");
+        Some((_, Ok(file))) => Sink::File(Mutex::new(file)),
+        Some((path, Err(error))) => {
+            let text = format!("crossdesk-cli: no log is written: {}: {error}\n", path.display());
             // A closed stderr leaves nobody to tell.
             let _ = io::stderr().write_all(text.as_bytes());
             Sink::Stderr
@@ -36,11 +30,8 @@ pub fn start(directory: Option<&Path>, filter: Option<&str>) {
     let _ = builder.with_writer(sink).try_init();
 }
 
-fn open(directory: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(directory.join(FILE_NAME))
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
 }
 
 enum Sink {
