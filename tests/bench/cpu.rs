@@ -4,6 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 fn read(clock: ClockId) -> Duration {
@@ -45,6 +46,30 @@ pub fn resident_mb(pid: u32) -> anyhow::Result<f64> {
         .and_then(|line| line.trim().strip_suffix("kB"))
         .context("no VmRSS")?;
     Ok(kib.trim().parse::<f64>()? * 1024.0 / 1e6)
+}
+
+/// Keeps the calling thread, and processes it starts, on one processor until it is dropped.
+pub struct Pinned {
+    before: CpuSet,
+}
+
+impl Pinned {
+    /// On the last processor this thread may use: the first is where most interrupts go.
+    pub fn start() -> anyhow::Result<Self> {
+        let before = sched_getaffinity(None)?;
+        let last = (0..CpuSet::MAX_CPU).rfind(|&processor| before.is_set(processor));
+        let mut one = CpuSet::new();
+        one.set(last.context("a thread without a processor")?);
+        sched_setaffinity(None, &one)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // It was allowed before; should it fail, the next rows are measured on one processor.
+        let _ = sched_setaffinity(None, &self.before);
+    }
 }
 
 /// Milliseconds as a number.

@@ -11,6 +11,7 @@ mod planes;
 pub mod png;
 mod pool;
 mod rgb;
+mod scale;
 mod thumbnail;
 
 pub use i420::append_planar;

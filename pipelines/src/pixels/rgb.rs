@@ -6,7 +6,7 @@
 
 use crossdesk_core::media::Color;
 
-use super::color::{ChromaWeight, LumaScale, SUM_BITS, ToRgb};
+use super::color::{ChromaWeight, SUM_BITS, ToRgb};
 use super::planes::{ChromaPlanes, Layers, row};
 
 /// Bytes of one pixel.
@@ -29,10 +29,12 @@ pub(super) struct Area {
 pub(super) struct RgbRows {
     cb: Vec<i16>,
     cr: Vec<i16>,
+    /// What each chroma sample adds to one of red, green and blue.
+    sums: Vec<i16>,
     /// What chroma adds to red, green and blue of every pixel of a row.
     add: [Vec<i16>; 3],
     channels: [Vec<u8>; 3],
-    pixels: Vec<u32>,
+    pairs: Pairs,
 }
 
 impl RgbRows {
@@ -41,8 +43,9 @@ impl RgbRows {
     /// The planes cover the area; it may start and end anywhere, and each pixel takes the chroma sample it lies in.
     pub fn convert(&mut self, layers: &Layers<'_>, color: Color, area: Area, out: &mut Vec<u8>) {
         out.resize(area.width * area.height * RGB, 0);
-        self.pixels.resize(area.width, 0);
-        self.channels.iter_mut().for_each(|row| row.resize(area.width, 0));
+        // Pixels are written in pairs; the last may lack its second.
+        let even = area.width.next_multiple_of(2);
+        self.channels.iter_mut().for_each(|row| row.resize(even, 0));
         self.add.iter_mut().for_each(|add| add.resize(area.width, 0));
         let way = Fixed::new(&ToRgb::new(color));
         if let ChromaPlanes::None = layers.chroma {
@@ -60,8 +63,7 @@ impl RgbRows {
             for (add, channel) in self.add.iter().zip(&mut self.channels) {
                 way.channel(luma, add, channel);
             }
-            join(&self.channels, &mut self.pixels);
-            pack_pixels(&self.pixels, out);
+            self.pairs.write(&self.channels, out);
         }
     }
 
@@ -76,11 +78,15 @@ impl RgbRows {
         match &layers.chroma {
             ChromaPlanes::None => return,
             ChromaPlanes::Pair(uv) => {
-                let pairs = row(uv, chroma_row, 2 * end)[2 * first..].chunks_exact(2);
-                for ((cb, cr), pair) in self.cb.iter_mut().zip(&mut self.cr).zip(pairs) {
-                    *cb = centred(pair[0]);
-                    *cr = centred(pair[1]);
-                }
+                let (pairs, _) = row(uv, chroma_row, 2 * end)[2 * first..].as_chunks::<2>();
+                self.cb
+                    .iter_mut()
+                    .zip(pairs)
+                    .for_each(|(out, pair)| *out = centred(pair[0]));
+                self.cr
+                    .iter_mut()
+                    .zip(pairs)
+                    .for_each(|(out, pair)| *out = centred(pair[1]));
             }
             ChromaPlanes::Split(u, v) => {
                 for (plane, out) in [(u, &mut self.cb), (v, &mut self.cr)] {
@@ -91,39 +97,42 @@ impl RgbRows {
                 }
             }
         }
-        for (add, (from_cb, from_cr)) in self.add.iter_mut().zip(way.chroma) {
-            let samples = self.cb.iter().zip(&self.cr);
-            let sums =
-                samples.map(|(&cb, &cr)| (from_cb.apply(cb) + from_cr.apply(cr)).saturating_add(way.offset));
-            if step == 1 {
-                add.iter_mut().zip(sums).for_each(|(add, sum)| *add = sum);
-            } else {
-                spread(sums, area.x % 2, add);
+        self.sums.resize(count, 0);
+        for (add, weights) in self.add.iter_mut().zip(way.chroma) {
+            let sums = if step == 1 { &mut *add } else { &mut self.sums };
+            add_chroma(&self.cb, &self.cr, weights, sums);
+            sums.iter_mut()
+                .for_each(|sum| *sum = sum.saturating_add(way.offset));
+            if step == 2 {
+                spread(&self.sums, area.x % 2, add);
             }
         }
     }
 }
 
-/// Writes every sum to the two pixels of its chroma sample; the first has one when the area starts in its middle.
-fn spread(mut sums: impl Iterator<Item = i16>, skip: usize, out: &mut [i16]) {
-    let (head, rest) = out.split_at_mut(skip);
-    if let [first] = head {
-        *first = sums.next().unwrap_or_default();
+/// What each pair of chroma samples adds to one of red, green and blue.
+fn add_chroma(cb: &[i16], cr: &[i16], weights: (ChromaWeight, ChromaWeight), out: &mut [i16]) {
+    for ((out, &cb), &cr) in out.iter_mut().zip(cb).zip(cr) {
+        *out = weights.0.apply(cb) + weights.1.apply(cr);
     }
-    let mut pairs = rest.chunks_exact_mut(2);
-    // By reference, so that the sum of an odd last pixel is still there afterwards.
-    for (pair, sum) in pairs.by_ref().zip(sums.by_ref()) {
-        pair[0] = sum;
-        pair[1] = sum;
+}
+
+/// Writes every sum to the two pixels of its chroma sample; the first has one when the area starts in its middle,
+/// and the last may have one.
+fn spread(sums: &[i16], skip: usize, out: &mut [i16]) {
+    let (first, sums) = sums.split_at(skip);
+    let (head, out) = out.split_at_mut(skip);
+    head.copy_from_slice(first);
+    let (pairs, last) = out.as_chunks_mut::<2>();
+    for (pair, &sum) in pairs.iter_mut().zip(sums) {
+        *pair = [sum; 2];
     }
-    if let [last] = pairs.into_remainder() {
-        *last = sums.next().unwrap_or_default();
-    }
+    last.fill(sums.last().copied().unwrap_or_default());
 }
 
 /// `ToRgb` in integers of 16 bits.
 struct Fixed {
-    luma: LumaScale,
+    luma_scale: u16,
     /// What black luma takes off, plus half a step for rounding.
     offset: i16,
     /// For red, green and blue: from Cb and from Cr.
@@ -134,9 +143,9 @@ impl Fixed {
     fn new(way: &ToRgb) -> Self {
         let weight = |v: f32| ChromaWeight::new(f64::from(v));
         let chroma = [0, 1, 2].map(|i| (weight(way.from_cb[i]), weight(way.from_cr[i])));
-        let offset = 0.5 - way.luma_zero * way.luma_scale;
+        let offset = 0.5 - (way.luma_zero + 0.5) * way.luma_scale;
         Self {
-            luma: LumaScale::new(f64::from(way.luma_scale)),
+            luma_scale: (way.luma_scale * f32::from(1_u16 << (SUM_BITS + 8))).round() as u16,
             offset: (offset * f32::from(1_u8 << SUM_BITS)).round() as i16 + CUT,
             chroma,
         }
@@ -145,34 +154,54 @@ impl Fixed {
     /// One of red, green and blue of a row: luma and what chroma adds to it.
     fn channel(&self, luma: &[u8], add: &[i16], out: &mut [u8]) {
         for ((out, &luma), &add) in out.iter_mut().zip(luma).zip(add) {
-            *out = (self.luma.apply(luma).saturating_add(add) >> SUM_BITS).clamp(0, 255) as u8;
+            *out = (self.scaled(luma).saturating_add(add) >> SUM_BITS).clamp(0, 255) as u8;
+        }
+    }
+
+    /// `luma` in steps of sums, too large by what half a step makes.
+    fn scaled(&self, luma: u8) -> i16 {
+        // The lower byte keeps this a product of 16 bits whose upper half is wanted, which vector units have.
+        let fine = u16::from(luma) << 8 | 0x80;
+        ((u32::from(fine) * u32::from(self.luma_scale)) >> 16) as i16
+    }
+}
+
+/// The six bytes of each pair of pixels of a row, in words of 16 and 32 bits. A loop for each width: vector units
+/// are half as fast where a loop has both.
+#[derive(Default)]
+struct Pairs {
+    words: [Vec<u16>; 3],
+    /// The first two words in one.
+    low: Vec<u32>,
+}
+
+impl Pairs {
+    /// Interleaves red, green and blue in `out`, which may end within a pair.
+    fn write(&mut self, channels: &[Vec<u8>; 3], out: &mut [u8]) {
+        let [red, green, blue] = channels.each_ref().map(|row| row.as_chunks::<2>().0);
+        self.words.iter_mut().for_each(|words| words.resize(red.len(), 0));
+        self.low.resize(red.len(), 0);
+        let [first, second, third] = &mut self.words;
+        join(red, green, first, |red, green| red & 0xFF | green << 8);
+        join(blue, red, second, |blue, red| blue & 0xFF | red & 0xFF00);
+        join(green, blue, third, |green, blue| green >> 8 | blue & 0xFF00);
+        for ((low, &first), &second) in self.low.iter_mut().zip(&*first).zip(&*second) {
+            *low = u32::from(first) | u32::from(second) << 16;
+        }
+        let (outs, rest) = out.as_chunks_mut::<{ 2 * RGB }>();
+        for ((out, low), third) in outs.iter_mut().zip(&self.low).zip(&*third) {
+            out[..4].copy_from_slice(&low.to_le_bytes());
+            out[4..].copy_from_slice(&third.to_le_bytes());
+        }
+        if let (Some(low), false) = (self.low.last(), rest.is_empty()) {
+            rest.copy_from_slice(&low.to_le_bytes()[..RGB]);
         }
     }
 }
 
-/// Joins red, green and blue to words with red in the lowest byte.
-fn join(channels: &[Vec<u8>; 3], out: &mut [u32]) {
-    let [red, green, blue] = channels;
-    for ((out, &red), (&green, &blue)) in out.iter_mut().zip(red).zip(green.iter().zip(blue)) {
-        *out = u32::from(u16::from(red) | u16::from(green) << 8) | u32::from(blue) << 16;
-    }
-}
-
-/// Drops the empty byte of every pixel: four words become three.
-fn pack_pixels(pixels: &[u32], out: &mut [u8]) {
-    let mut groups = pixels.chunks_exact(4);
-    let mut outs = out.chunks_exact_mut(4 * RGB);
-    for (pixels, out) in groups.by_ref().zip(outs.by_ref()) {
-        let [a, b, c, d] = [pixels[0], pixels[1], pixels[2], pixels[3]];
-        out[..4].copy_from_slice(&(a | b << 24).to_le_bytes());
-        out[4..8].copy_from_slice(&(b >> 8 | c << 16).to_le_bytes());
-        out[8..].copy_from_slice(&(c >> 16 | d << 8).to_le_bytes());
-    }
-    for (pixel, out) in groups
-        .remainder()
-        .iter()
-        .zip(outs.into_remainder().chunks_exact_mut(RGB))
-    {
-        out.copy_from_slice(&pixel.to_le_bytes()[..RGB]);
+/// A word for each pair of pixels from two channels of it, of which the left pixel is in the lower byte.
+fn join(a: &[[u8; 2]], b: &[[u8; 2]], out: &mut [u16], word: impl Fn(u16, u16) -> u16) {
+    for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+        *out = word(u16::from_le_bytes(a), u16::from_le_bytes(b));
     }
 }

@@ -27,8 +27,11 @@ use crate::paths;
 use crate::report::{Bar, Figure, Spec};
 use crate::stats::{Spread, median_of};
 
-/// Screenshots in one round; the middle one counts.
-const SHOTS: usize = 15;
+/// Screenshots in one group; the middle one counts. Few, so that libpng's turn comes before the machine changes pace.
+const SHOTS: usize = 5;
+
+/// Groups of each side in a round.
+const GROUPS: usize = 3;
 
 /// Bytes of an observation (protocol).
 const MAX_BYTES: usize = 2 * 1024 * 1024;
@@ -95,10 +98,11 @@ const fn request(region: Option<PixelRect>, max_edge: u32) -> PngRequest {
 fn measure(options: &Options, clip: &Clip, request: &PngRequest) -> anyhow::Result<Vec<Figure>> {
     let picture = nv12_picture(clip)?;
     let libpng = build_libpng()?;
+    let _pinned = cpu::Pinned::start()?;
     let mut encoder = PngEncoder::new();
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     let mut shot = encoder.encode(&picture, request)?;
-    for _ in 0..options.rounds() {
+    for _ in 0..options.rounds() * GROUPS {
         let mut times = Vec::new();
         for _ in 0..SHOTS {
             let start = cpu::of_this_thread();

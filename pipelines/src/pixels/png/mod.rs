@@ -5,7 +5,6 @@ mod render;
 
 use crossdesk_core::media::Color;
 use crossdesk_core::units::{PixelRect, PixelSize};
-use crossdesk_scale::BadSize;
 
 use self::render::Renderer;
 use super::covers;
@@ -68,12 +67,6 @@ impl std::error::Error for PngError {
     }
 }
 
-impl From<BadSize> for PngError {
-    fn from(_: BadSize) -> Self {
-        Self::ShortPlanes
-    }
-}
-
 /// Files made before one of a size that fits whatever the picture shows.
 const GUESSES: usize = 4;
 
@@ -130,7 +123,7 @@ impl PngEncoder {
         let sure_edge = fit::edge_that_surely_fits(source_rect.size(), request.max_bytes).unwrap_or(1);
         let mut effort = Effort::Little;
         for guess in 1.. {
-            let rgb = self.renderer.render(planes, color, source_rect, image_size)?;
+            let rgb = self.renderer.render(planes, color, source_rect, image_size);
             let data = compress(rgb, image_size, effort);
             if data.len() <= request.max_bytes {
                 return Ok(Png {
