@@ -21,8 +21,8 @@ use gst::subclass::prelude::*;
 pub(super) const MEMORY_TYPE: &str = "CrossdeskLentMemory";
 const MEMORY_TYPE_C: &std::ffi::CStr = c"CrossdeskLentMemory";
 
-/// Most blocks kept for the next picture. Playing back and forth between a decoder and a viewer takes two.
-const MAX_SPARE: usize = 4;
+/// Most blocks kept for the next picture. One goes back while the next is taken; at 4K each is 12 MB.
+const MAX_SPARE: usize = 2;
 
 /// Initialised bytes of one allocation, owned.
 struct Bytes {

@@ -9,6 +9,7 @@ pub mod control;
 pub mod error;
 pub mod h264;
 pub mod media;
+pub mod rtp;
 pub mod signaling;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
