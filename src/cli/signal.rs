@@ -78,7 +78,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     data: Option<PathBuf>,
 
-    /// Offer this TURN server, turn:HOST[:PORT][?transport=udp|tcp]; up to 8 times
+    /// Offer this TURN server, turn:HOST or turn:HOST:PORT, with ?transport=udp or tcp; up to 8 times
     #[arg(long, value_name = "URL", requires = "turn_secret_fd")]
     turn: Vec<Relay>,
 
@@ -86,7 +86,7 @@ pub struct Args {
     #[arg(long, value_name = "N", requires = "turn", value_parser = clap::value_parser!(i32).range(3..=65535))]
     turn_secret_fd: Option<i32>,
 
-    /// Offer this STUN server beside the TURN servers, stun:HOST[:PORT]; up to 8 times
+    /// Offer this STUN server beside the TURN servers, stun:HOST or stun:HOST:PORT; up to 8 times
     #[arg(long, value_name = "URL")]
     stun: Vec<Stun>,
 
