@@ -8,6 +8,10 @@ use bytes::Bytes;
 use crate::automation::{Effect, Session, SessionConfig, SessionState, parse_line};
 use crate::h264::{AccessUnits, Conditioned, Conditioner, NalKind, Pps, Sps, nals};
 use crate::media::MAX_ACCESS_UNIT_BYTES;
+use crate::signaling::{
+    self, CREDENTIAL_QUOTA, Effect as SignalingEffect, IceConfig, Moment, StoreOutcome, Unusable,
+    parse_request,
+};
 use crate::time::Monotonic;
 
 /// Takes any input and panics when a promise is broken.
@@ -20,6 +24,7 @@ pub const ALL: &[(&str, Oracle)] = &[
     ("h264_access_units", h264_access_units),
     ("h264_conditioner", h264_conditioner),
     ("automation_line", automation_line),
+    ("signaling_messages", signaling_messages),
 ];
 
 /// NAL units lie in the stream in order, without overlap, and contain no start code.
@@ -133,6 +138,42 @@ pub fn automation_line(line: &[u8]) {
         }
     };
     assert_eq!(reply["id"], serde_json::json!(id));
+}
+
+/// Two sockets take turns in saying the lines of `input` to a server whose store agrees to everything. Only text that is
+/// no message ends a socket, and all that is said is a JSON object with a `type`.
+pub fn signaling_messages(input: &[u8]) {
+    let mut server = signaling::Server::new(signaling::Config {
+        seed: [0; 32],
+        max_connections: 2,
+        credential_quota: CREDENTIAL_QUOTA,
+        ice: IceConfig::default(),
+    });
+    let now = Moment::default();
+    let open = |server: &mut signaling::Server| {
+        let address = std::net::Ipv4Addr::LOCALHOST;
+        server.handle_open(now, address.into()).expect("there is room")
+    };
+    let sockets = [open(&mut server), open(&mut server)];
+    for (turn, line) in input.split(|byte| *byte == b'\n').take(64).enumerate() {
+        let (socket, text) = (sockets[turn % 2], String::from_utf8_lossy(line));
+        let known = server.knows(socket);
+        server.handle_text(now, socket, &text);
+        while let Some(effect) = server.poll_effect() {
+            match effect {
+                SignalingEffect::Send(_, text) => {
+                    let message: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+                    assert!(message["type"].is_string(), "{text}");
+                }
+                SignalingEffect::Store(_) => server.handle_store(now, StoreOutcome::DONE),
+                SignalingEffect::Close(..) | SignalingEffect::Note(_) => {}
+            }
+        }
+        let malformed = parse_request(&text) == Err(Unusable::Malformed);
+        let too_long = text.len() > signaling::MAX_MESSAGE_BYTES;
+        assert_eq!(server.knows(socket), known && !malformed && !too_long);
+        server.check_invariants();
+    }
 }
 
 #[cfg(test)]

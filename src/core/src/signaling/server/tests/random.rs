@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::testing::oracles::signaling_messages;
 
 /// One random thing to do; numbers choose among what there is.
 #[derive(Clone, Debug)]
@@ -304,6 +305,23 @@ impl Oracle {
     }
 }
 
+/// Text close to a message: right words in wrong places. Words that stand twice are twice as likely.
+fn any_message_like() -> impl Strategy<Value = String> {
+    let kinds = "login login join_transmission join_transmission user_leave_transmission offer new_candidate_mid \
+        disconnect_peer change_password recent_connections_presence query_user_id_list session_report \
+        revoke_reconnect_credential";
+    let names = "user_id user_id transmission_id transmission_id remote_user_id sdp candidate mid devices request_id \
+        new_password reconnect_version session_resume_version type";
+    let values = "\"482915307@x\" \"482915307@x\" \"482915307\" \"482915307\" \"C-1\" \"C-1\" \"web\" \"\" \"123456\" \
+        [\"482915307\"] null 1 18446744073709551615 -0.5";
+    let word = |words: &'static str| prop::sample::select(words.split_whitespace().collect::<Vec<_>>());
+    let member = (word(names), word(values)).prop_map(|(name, value)| format!("\"{name}\":{value}"));
+    (word(kinds), prop::collection::vec(member, 0..6)).prop_map(|(kind, mut members)| {
+        members.push(format!("\"type\":\"{kind}\""));
+        format!("{{{}}}", members.join(","))
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
@@ -322,5 +340,10 @@ proptest! {
             oracle.run(op);
         }
         oracle.finish();
+    }
+
+    #[test]
+    fn anything_like_messages_is_survived(lines in proptest::collection::vec(any_message_like(), 1..30)) {
+        signaling_messages(lines.join("\n").as_bytes());
     }
 }
