@@ -11,7 +11,7 @@ mod tls;
 mod world;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -84,7 +84,7 @@ pub fn run(
     ready: impl FnOnce(&Listening) -> std::io::Result<()>,
 ) -> anyhow::Result<()> {
     let data = &options.data;
-    std::fs::create_dir_all(data).with_context(|| format!("cannot make {}", data.display()))?;
+    make_folder(data).with_context(|| format!("cannot make {}", data.display()))?;
     let tls = (!options.plain).then(|| identity(options)).transpose()?;
     let (fingerprint, tls) = match tls {
         Some(identity) => (Some(identity.fingerprint), Some(identity.acceptor)),
@@ -116,6 +116,15 @@ pub fn run(
         tracing::info!(%address, tls = told.fingerprint.is_some(), "serving");
         serving.until(stopped).await
     })
+}
+
+/// Makes the data directory, closed to other users: it holds a private key and password hashes.
+fn make_folder(path: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
 }
 
 fn identity(options: &SignalOptions) -> anyhow::Result<tls::Identity> {
@@ -192,7 +201,7 @@ impl Serving {
         let (questions, asked) = sync_channel(1);
         let (answers, mut answered) = mpsc::channel(1);
         let thread = std::thread::Builder::new().name("device-store".to_owned());
-        thread
+        let thread = thread
             .spawn(move || credentials.serve(&asked, &answers))
             .context("the device store's thread cannot start")?;
         let world = Rc::new(World::new(server, questions));
@@ -212,7 +221,11 @@ impl Serving {
         accepting.abort();
         // Whoever is still here after that is cut off with the runtime.
         let _ = tokio::time::timeout(FAREWELL, world.farewell()).await;
-        Ok(())
+        world.release_store();
+        drop(answered);
+        // The store closes its file before the process ends; a password hash under way takes a moment.
+        let ended = thread.join();
+        ended.map_err(|_| anyhow::anyhow!("the device store's thread has failed"))
     }
 }
 

@@ -119,3 +119,72 @@ fn fingerprint(certificate: &CertificateDer<'_>) -> String {
     let pairs: Vec<String> = digest.iter().map(|byte| format!("{byte:02X}")).collect();
     pairs.join(":")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that is removed when the test ends.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("crossdesk-tls-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).expect("a writable folder");
+            Self(path)
+        }
+
+        fn files(&self) -> CertificateFiles {
+            let files = CertificateFiles::in_folder(&self.0);
+            let address = "192.0.2.7".parse().expect("an address");
+            ensure_self_signed(&files, address).expect("a certificate");
+            files
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            // What is left behind costs disk space, not a test.
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_made_certificate_is_kept_and_its_key_is_private() {
+        let folder = Folder::new("kept");
+        let first = load(&folder.files()).expect("a pair").fingerprint;
+        let again = load(&folder.files()).expect("a pair").fingerprint;
+        assert_eq!(first, again);
+        assert_eq!(first.len(), 32 * 3 - 1);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let key = fs::metadata(folder.files().key).expect("a key");
+            assert_eq!(key.permissions().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn half_a_pair_and_a_foreign_key_are_refused() {
+        let (one, two) = (Folder::new("one"), Folder::new("two"));
+        let (mine, theirs) = (one.files(), two.files());
+        let mixed = CertificateFiles {
+            certificate: mine.certificate.clone(),
+            key: theirs.key,
+        };
+        let error = load(&mixed).err().expect("a refusal").to_string();
+        assert!(error.contains("does not go with"), "{error}");
+        let swapped = CertificateFiles {
+            certificate: mine.key.clone(),
+            key: mine.certificate.clone(),
+        };
+        let error = load(&swapped).err().expect("a refusal").to_string();
+        assert!(error.contains("holds no certificate"), "{error}");
+        fs::remove_file(&mine.key).expect("a key");
+        let address = "192.0.2.7".parse().expect("an address");
+        let error = ensure_self_signed(&mine, address)
+            .expect_err("a refusal")
+            .to_string();
+        assert!(error.contains("belong together"), "{error}");
+    }
+}

@@ -55,7 +55,8 @@ impl Slot {
 pub(super) struct World {
     server: RefCell<Server>,
     slots: RefCell<HashMap<SocketId, Rc<Slot>>>,
-    store: SyncSender<StoreRequest>,
+    /// `None` once the store has been let go.
+    store: RefCell<Option<SyncSender<StoreRequest>>>,
     scratch: RefCell<Box<[u8; READ_BYTES]>>,
     alarm: Cell<Option<Monotonic>>,
     alarm_changed: Notify,
@@ -68,7 +69,7 @@ impl World {
         Self {
             server: RefCell::new(server),
             slots: RefCell::default(),
-            store,
+            store: RefCell::new(Some(store)),
             scratch: RefCell::new(Box::new([0; READ_BYTES])),
             alarm: Cell::new(None),
             alarm_changed: Notify::new(),
@@ -142,7 +143,11 @@ impl World {
 
     /// The machine asks one question at a time, so there is room; a thread that is gone cannot answer.
     fn ask_store(&self, question: StoreRequest) {
-        if self.store.try_send(question).is_err() {
+        let store = self.store.borrow();
+        if store
+            .as_ref()
+            .is_none_or(|store| store.try_send(question).is_err())
+        {
             let mut server = self.server.borrow_mut();
             server.handle_store(moment(), StoreOutcome::Failed);
         }
@@ -178,6 +183,11 @@ impl World {
     /// A connection's task has ended.
     pub(super) fn task_ends(&self) {
         self.task_ended.notify_one();
+    }
+
+    /// Lets the store's thread end.
+    pub(super) fn release_store(&self) {
+        self.store.take();
     }
 
     /// Tells every socket that the server stops, and waits until all are gone.

@@ -150,6 +150,37 @@ fn sizes_and_kinds_of_messages_have_limits() {
 }
 
 #[test]
+fn a_peer_that_does_not_read_is_let_go() {
+    let server = Server::plain("signal-backlog");
+    let mut host = server.peer();
+    let claim = host.register();
+    let host_id = &claim[..9];
+    let mut guest = server.peer();
+    let guest_id = guest.log_in("web");
+    guest.join(&guest_id, &claim);
+    host.hear();
+    let mut offer = forward("offer", host_id, &guest_id, host_id);
+    offer["sdp"] = json!("x".repeat(60_000));
+    // Far more than the kernel holds for one socket.
+    for _ in 0..400 {
+        host.say(&offer);
+    }
+    assert_eq!(guest.close_after_texts(), (1008, "Send backlog limit".to_owned()));
+    host.say(&json!({ "type": "ping" }));
+    assert_eq!(host.hear()["type"], "pong", "the host is none the worse for it");
+}
+
+#[test]
+fn a_full_server_refuses_before_the_upgrade() {
+    let server = Server::plain_with("signal-full", &["--max-connections", "1"]);
+    let mut only = server.peer();
+    only.log_in("web");
+    let refused = Peer::try_plain(server.address()).err().expect("a refusal");
+    assert!(refused.contains("503"), "{refused}");
+    assert!(server.get("/healthz").contains("200 OK"));
+}
+
+#[test]
 fn operators_have_two_pages() {
     let server = Server::plain("signal-pages");
     let mut host = server.peer();

@@ -28,7 +28,12 @@ pub struct Peer(WebSocket<Box<dyn Stream>>);
 impl Peer {
     /// Over plain WebSocket.
     pub fn plain(address: SocketAddr) -> Self {
-        Self::over(address, Box::new(connect(address))).expect("an upgrade")
+        Self::try_plain(address).expect("an upgrade")
+    }
+
+    /// The same, when it may be refused.
+    pub fn try_plain(address: SocketAddr) -> Result<Self, String> {
+        Self::over(address, Box::new(connect(address)))
     }
 
     /// Over TLS, trusting the certificate with this fingerprint and no other.
@@ -74,6 +79,17 @@ impl Peer {
         match self.0.read().expect("an open socket") {
             Message::Text(text) => serde_json::from_str(&text).expect("JSON"),
             other => panic!("not a text: {other:?}"),
+        }
+    }
+
+    /// Code and reason of the close frame that comes after any number of texts.
+    pub fn close_after_texts(&mut self) -> (u16, String) {
+        loop {
+            match self.0.read().expect("a text or a close frame") {
+                Message::Text(_) => {}
+                Message::Close(Some(frame)) => return (frame.code.into(), frame.reason.to_string()),
+                other => panic!("neither text nor close: {other:?}"),
+            }
         }
     }
 

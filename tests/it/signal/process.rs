@@ -30,6 +30,12 @@ impl Server {
         Self::start(TempDir::new(name), vec!["--plain".to_owned()])
     }
 
+    /// Without TLS, and with more arguments.
+    pub fn plain_with(name: &str, arguments: &[&str]) -> Self {
+        let arguments = ["--plain"].iter().chain(arguments).map(|text| (*text).to_owned());
+        Self::start(TempDir::new(name), arguments.collect())
+    }
+
     /// With a certificate of its own.
     pub fn tls(name: &str) -> Self {
         Self::start(TempDir::new(name), Vec::new())
