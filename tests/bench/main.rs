@@ -9,6 +9,7 @@ mod cpu;
 mod paths;
 mod report;
 mod rows;
+mod signal_client;
 mod stats;
 mod viewer;
 mod worker;

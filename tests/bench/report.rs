@@ -42,7 +42,7 @@ impl Bar {
 #[derive(Debug)]
 pub struct Spec {
     pub name: &'static str,
-    /// `x` for ratios, else `ms`, `MB` or `pictures`.
+    /// `x` for ratios, else what is counted: `ms`, `MB`, `pictures` and so on.
     pub unit: &'static str,
     pub bar: Bar,
 }

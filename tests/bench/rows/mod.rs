@@ -6,6 +6,7 @@ mod latency;
 mod memory;
 mod png;
 mod receive;
+mod signal;
 mod slices;
 
 use crate::Options;
@@ -35,4 +36,5 @@ pub const ALL: &[Work] = &[
     png::CROP,
     hello::WORK,
     memory::WORK,
+    signal::WORK,
 ];
