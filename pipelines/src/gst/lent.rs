@@ -7,7 +7,7 @@
 //! sound because a decoder never writes a frame it has put out; [`Allocation`](crate::plan::decode::Allocation)
 //! says for which streams that is relied upon.
 
-use std::alloc::{self, Layout};
+use std::alloc::Layout;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,10 @@ const MEMORY_TYPE_C: &std::ffi::CStr = c"CrossdeskLentMemory";
 /// Most blocks kept for the next picture. One goes back while the next is taken; at 4K each is 12 MB.
 const MAX_SPARE: usize = 2;
 
-/// Initialised bytes of one allocation, owned.
+/// Zeroed bytes of one allocation, owned.
+///
+/// On Unix straight from the kernel: the C library keeps blocks of this size in its heaps once one was freed, and a
+/// busy minute then cost a hundred megabytes for ever.
 struct Bytes {
     start: NonNull<u8>,
     layout: Layout,
@@ -35,21 +38,47 @@ unsafe impl Send for Bytes {}
 // SAFETY: see above; all access goes through GStreamer's map and lock rules.
 unsafe impl Sync for Bytes {}
 
+#[cfg(unix)]
+impl Bytes {
+    fn new(layout: Layout) -> Option<Self> {
+        use rustix::mm::{MapFlags, ProtFlags};
+        // Pages are aligned to 4 KiB at least.
+        if layout.size() == 0 || layout.align() > 4096 {
+            return None;
+        }
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        // SAFETY: without an address wished for, nothing that exists is touched.
+        let start = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), layout.size(), access, flags) };
+        let start = NonNull::new(start.ok()?.cast())?;
+        Some(Self { start, layout })
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new` with this size, and nobody has the bytes any more.
+        drop(unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.layout.size()) });
+    }
+}
+
+#[cfg(not(unix))]
 impl Bytes {
     fn new(layout: Layout) -> Option<Self> {
         if layout.size() == 0 {
             return None;
         }
         // SAFETY: the layout is not empty. Zeroed, so that no reader meets uninitialised bytes.
-        let start = NonNull::new(unsafe { alloc::alloc_zeroed(layout) })?;
+        let start = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })?;
         Some(Self { start, layout })
     }
 }
 
+#[cfg(not(unix))]
 impl Drop for Bytes {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with this layout, and freed once.
-        unsafe { alloc::dealloc(self.start.as_ptr(), self.layout) };
+        unsafe { std::alloc::dealloc(self.start.as_ptr(), self.layout) };
     }
 }
 

@@ -19,7 +19,7 @@ pub const QUEUE_UNITS: u32 = 2 * replay::MAX_UNITS as u32;
 /// Most bytes before the decoder; see [`QUEUE_UNITS`].
 pub const QUEUE_BYTES: u32 = 2 * replay::MAX_BYTES as u32 + 4 * 1024 * 1024;
 /// Most pictures between the decoder and the worker. Small, because each may be one of a device's few surfaces.
-pub const SINK_PICTURES: u32 = 4;
+pub const SINK_PICTURES: u32 = 2;
 
 /// A property value with its GStreamer type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +136,10 @@ impl fmt::Display for DecodePlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "(access units: {UNIT_CAPS})")?;
         writeln!(f, "  ! h264parse config-interval=-1 ! {UNIT_CAPS} ! tee name=t")?;
-        writeln!(f, "t. ! appsink name=tap sync=false async=false max-buffers=4")?;
+        writeln!(
+            f,
+            "t. ! appsink name=tap sync=false async=false max-buffers={SINK_PICTURES}"
+        )?;
         write!(
             f,
             "t. ! queue max-size-buffers={QUEUE_UNITS} max-size-bytes={QUEUE_BYTES} max-size-time=0\n  ! {}",
@@ -179,10 +182,10 @@ mod tests {
         expect![[r#"
             (access units: video/x-h264,stream-format=byte-stream,alignment=au)
               ! h264parse config-interval=-1 ! video/x-h264,stream-format=byte-stream,alignment=au ! tee name=t
-            t. ! appsink name=tap sync=false async=false max-buffers=4
+            t. ! appsink name=tap sync=false async=false max-buffers=2
             t. ! queue max-size-buffers=120 max-size-bytes=20971520 max-size-time=0
               ! avdec_h264 qos=false thread-type=slice max-threads=2 std-compliance=normal
-              ! appsink name=pictures sync=false async=false max-buffers=4 caps="video/x-raw,format={NV12, I420, YV12, Y42B, Y444, GRAY8}"
+              ! appsink name=pictures sync=false async=false max-buffers=2 caps="video/x-raw,format={NV12, I420, YV12, Y42B, Y444, GRAY8}"
               allocation: lent
         "#]].assert_eq(&plan("avdec_h264", Reorder::None));
     }
@@ -199,19 +202,19 @@ mod tests {
         expect![[r#"
             (access units: video/x-h264,stream-format=byte-stream,alignment=au)
               ! h264parse config-interval=-1 ! video/x-h264,stream-format=byte-stream,alignment=au ! tee name=t
-            t. ! appsink name=tap sync=false async=false max-buffers=4
+            t. ! appsink name=tap sync=false async=false max-buffers=2
             t. ! queue max-size-buffers=120 max-size-bytes=20971520 max-size-time=0
               ! vah264dec qos=false compliance=normal
-              ! appsink name=pictures sync=false async=false max-buffers=4 caps="video/x-raw(memory:VAMemory),format={NV12, I420, YV12, Y42B, Y444, GRAY8}; video/x-raw,format={NV12, I420, YV12, Y42B, Y444, GRAY8}"
+              ! appsink name=pictures sync=false async=false max-buffers=2 caps="video/x-raw(memory:VAMemory),format={NV12, I420, YV12, Y42B, Y444, GRAY8}; video/x-raw,format={NV12, I420, YV12, Y42B, Y444, GRAY8}"
               allocation: strided
         "#]].assert_eq(&plan("vah264dec", Reorder::None));
         expect![[r#"
             (access units: video/x-h264,stream-format=byte-stream,alignment=au)
               ! h264parse config-interval=-1 ! video/x-h264,stream-format=byte-stream,alignment=au ! tee name=t
-            t. ! appsink name=tap sync=false async=false max-buffers=4
+            t. ! appsink name=tap sync=false async=false max-buffers=2
             t. ! queue max-size-buffers=120 max-size-bytes=20971520 max-size-time=0
               ! vulkanh264dec qos=false compliance=normal ! vulkandownload
-              ! appsink name=pictures sync=false async=false max-buffers=4 caps="video/x-raw,format={NV12, I420, YV12, Y42B, Y444, GRAY8}"
+              ! appsink name=pictures sync=false async=false max-buffers=2 caps="video/x-raw,format={NV12, I420, YV12, Y42B, Y444, GRAY8}"
               allocation: strided
         "#]].assert_eq(&plan("vulkanh264dec", Reorder::None));
     }
