@@ -58,7 +58,7 @@ impl Bytes {
 impl Drop for Bytes {
     fn drop(&mut self) {
         // SAFETY: mapped in `new` with this size, and nobody has the bytes any more.
-        drop(unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.layout.size()) });
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.layout.size()) };
     }
 }
 
