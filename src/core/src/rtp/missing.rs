@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::time::Monotonic;
 
 /// Most packets waited for; more than that is a break, not a loss.
-pub(super) const MAX_MISSING: usize = 2048;
+const MAX_MISSING: usize = 2048;
 
 /// A round trip before one was measured.
 const GUESSED_ROUND_TRIP: Duration = Duration::from_millis(60);
@@ -151,14 +151,9 @@ impl Missing {
         self.holes.len()
     }
 
-    /// The round trip as far as it is known.
+    /// The round trip as far as it is known: from how long answers took.
     pub fn round_trip(&self) -> Duration {
         self.round_trip.unwrap_or(GUESSED_ROUND_TRIP)
-    }
-
-    /// A round trip measured elsewhere: by the connectivity checks, or from reports.
-    pub fn set_round_trip(&mut self, measured: Duration) {
-        self.round_trip = Some(measured);
     }
 
     fn patience(&self) -> Duration {

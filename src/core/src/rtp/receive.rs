@@ -170,21 +170,6 @@ impl Receiver {
         None
     }
 
-    /// Asks for a key frame although nothing is lost.
-    pub fn want_keyframe(&mut self) {
-        self.lose();
-    }
-
-    /// The round trip as far as it is known.
-    pub fn round_trip(&self) -> Duration {
-        self.missing.round_trip()
-    }
-
-    /// A round trip that was measured elsewhere.
-    pub fn set_round_trip(&mut self, measured: Duration) {
-        self.missing.set_round_trip(measured);
-    }
-
     /// The counters.
     pub fn stats(&self) -> ReceiveStats {
         self.stats

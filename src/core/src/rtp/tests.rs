@@ -233,6 +233,30 @@ fn nearly_every_picture_survives_two_and_five_per_cent_loss() {
 }
 
 #[test]
+fn a_report_tells_what_was_lost_since_the_one_before() {
+    let mut receiver = Receiver::new();
+    let packet = |sequence: u16| Packet {
+        payload_type: 96,
+        marker: false,
+        sequence,
+        timestamp: u32::from(sequence) * 90,
+        ssrc: SSRC,
+        payload: vec![0x41].into(),
+    };
+    let at = |sequence: u16| Monotonic::from_micros(u64::from(sequence) * 1000);
+    for sequence in (1..=8).filter(|sequence| sequence % 4 != 0) {
+        receiver.handle_packet(at(sequence), packet(sequence));
+    }
+    // Seven are expected, because nothing tells yet of the eighth.
+    let first = receiver.report(SSRC);
+    assert_eq!((first.lost, first.fraction_lost), (1, (256 / 7) as u8));
+    assert_eq!((first.highest as u16, first.jitter, first.ssrc), (7, 0, SSRC));
+    receiver.handle_packet(at(9), packet(9));
+    let second = receiver.report(SSRC);
+    assert_eq!((second.lost, second.fraction_lost), (2, 128));
+}
+
+#[test]
 fn reordering_is_told_from_loss() {
     let kind = LinkKind {
         jitter: Duration::from_millis(8),
