@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Agent, newId } from './support/agent.js';
-import { launch, viewer } from './support/browser.js';
+import { HOOK_MS, launch, viewer } from './support/browser.js';
 import { folder } from './support/clips.js';
 import { layout } from './support/marks.js';
 import { numberIn } from './support/measure.js';
@@ -23,12 +23,12 @@ before(async () => {
   [browser, site, stranger, clips] = await Promise.all([launch(), serve(), serve(), folder()]);
   // One keyframe in 200 pictures: who joins later depends on what the agent kept.
   agent = await Agent.connected(await clips.marked({ size: SIZE, rate: 30, pictures: PICTURES }));
-});
+}, { timeout: HOOK_MS });
 
 after(async () => {
   await agent?.exit();
   await Promise.all([browser?.close(), site?.close(), stranger?.close(), clips?.remove()]);
-});
+}, { timeout: HOOK_MS });
 
 async function watching(t, grant, home = site) {
   const view = await viewer(browser, home, { spots: SPOTS });

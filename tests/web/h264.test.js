@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Agent } from './support/agent.js';
-import { launch, viewer } from './support/browser.js';
+import { HOOK_MS, launch, viewer } from './support/browser.js';
 import { folder } from './support/clips.js';
 import { isQuiet } from './support/machine.js';
 import { layout } from './support/marks.js';
@@ -22,11 +22,11 @@ let clips;
 
 before(async () => {
   [browser, site, clips] = await Promise.all([launch(), serve(), folder()]);
-});
+}, { timeout: HOOK_MS });
 
 after(async () => {
   await Promise.all([browser?.close(), site?.close(), clips?.remove()]);
-});
+}, { timeout: HOOK_MS });
 
 async function playing(t, source, options) {
   const agent = await Agent.connected(source);
@@ -42,7 +42,7 @@ for (const size of [{ width: 640, height: 360 }, { width: 1920, height: 1080 }])
     const { marks, bits } = layout(size);
     const pictures = 64;
     const source = await clips.marked({ size, rate: 30, pictures });
-    const { view } = await playing(t, source, { step: true, spots: [...marks, ...bits] });
+    const { agent, view } = await playing(t, source, { step: true, spots: [...marks, ...bits] });
     await view.shown(pictures + 10);
     const report = await view.report();
     assert.deepEqual(report.errors, []);
@@ -52,8 +52,13 @@ for (const size of [{ width: 640, height: 360 }, { width: 1920, height: 1080 }])
       marks.forEach(({ name, rgb }, index) => assertColour(spots[index], rgb, TOLERANCE, `${name} in ${sequence}`));
       assert.equal(numberIn(spots.slice(marks.length)), (sequence - 1) % pictures, `picture ${sequence}`);
     }
-    const gaps = report.pictures.filter(({ sequence }, index, all) => index > 0 && sequence !== all[index - 1].sequence + 1);
-    assert.deepEqual(gaps, [], 'a viewer that keeps up gets every picture');
+    // A page that a busy machine stops for more than its window loses the rest of a group; the agent has counted that.
+    const gaps = report.pictures
+      .map(({ sequence, key }, index, all) => ({ key, missing: index > 0 ? sequence - all[index - 1].sequence - 1 : 0 }))
+      .filter(({ missing }) => missing !== 0);
+    const { video_output: output } = await agent.request('status');
+    assert.ok(gaps.reduce((sum, { missing }) => sum + missing, 0) <= output.dropped, 'no picture is lost uncounted');
+    assert.ok(gaps.every(({ key, missing }) => key && missing > 0), 'after a loss a keyframe comes');
   });
 }
 

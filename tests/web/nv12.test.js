@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Agent } from './support/agent.js';
-import { launch, viewer } from './support/browser.js';
+import { HOOK_MS, launch, viewer } from './support/browser.js';
 import { folder } from './support/clips.js';
 import { isQuiet } from './support/machine.js';
 import { layout } from './support/marks.js';
@@ -22,11 +22,11 @@ let clips;
 
 before(async () => {
   [browser, site, clips] = await Promise.all([launch(), serve(), folder()]);
-});
+}, { timeout: HOOK_MS });
 
 after(async () => {
   await Promise.all([browser?.close(), site?.close(), clips?.remove()]);
-});
+}, { timeout: HOOK_MS });
 
 test('marks have their colours, and each picture is the one its sequence names', async (t) => {
   const size = { width: 640, height: 360 };

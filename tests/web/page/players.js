@@ -14,6 +14,7 @@ export class CompressedPlayer {
   #stall = null;
   #options;
   #emit;
+  #fail;
   fedCount = 0;
   outputCount = 0;
   held = 0;
@@ -21,9 +22,10 @@ export class CompressedPlayer {
   errors = [];
   codecs = [];
 
-  constructor(options, emit) {
+  constructor(options, emit, fail) {
     this.#options = options;
     this.#emit = emit;
+    this.#fail = fail;
   }
 
   take(frame) {
@@ -53,7 +55,10 @@ export class CompressedPlayer {
     this.codecs.push(codec);
     this.#decoder ??= new VideoDecoder({
       output: (picture) => this.#output(picture),
-      error: (error) => this.errors.push(String(error)),
+      error: (error) => {
+        this.errors.push(String(error));
+        this.#fail(String(error));
+      },
     });
     this.#decoder.configure({ codec, optimizeForLatency: true });
   }

@@ -5,6 +5,8 @@ import { CompressedPlayer, RawPlayer } from './players.js';
 
 // Arrays of samples stop growing here; the tests look at a few hundred pictures at most.
 const MAX_SAMPLES = 5000;
+// A wait in which not one picture came for this long will not end; a busy machine is slower than the protocol's limits.
+const STARVED_MS = 20_000;
 
 // `options.spots` are read back from each picture, [{x, y}, …] in its pixels; without them only pictures the screen can
 // show are drawn.
@@ -17,6 +19,7 @@ class Viewer {
   #clock = 0;
   #ticketSent = 0;
   #waiting = [];
+  #starved = null;
   #opened = false;
   #books;
   closed = new Promise((resolve) => { this.resolveClosed = resolve; });
@@ -28,7 +31,7 @@ class Viewer {
 
   open({ url, protocol, ticket }) {
     const Player = protocol === 'nv12/1' ? RawPlayer : CompressedPlayer;
-    this.#player = new Player(this.#options, (picture, frame) => this.#show(picture, frame));
+    this.#player = new Player(this.#options, (picture, frame) => this.#show(picture, frame), (error) => this.#giveUp(error));
     this.closed = new Promise((resolve) => { this.resolveClosed = resolve; });
     this.reset();
     const socket = new WebSocket(url);
@@ -44,6 +47,7 @@ class Viewer {
     socket.onclose = ({ code, reason }) => {
       this.resolveClosed({ code, reason, opened: this.#opened, shown: this.#books.shown });
       this.#player.close();
+      this.#giveUp(`the socket was closed with ${code} ${reason}`);
     };
   }
 
@@ -61,9 +65,10 @@ class Viewer {
     this.#books = { received: 0, shown: 0, firstPictureMs: null, firstKey: null, size: null, errors: [], ...samples };
   }
 
+  // Resolves once `count` pictures were shown; rejects when that cannot happen any more.
   shown(count) {
-    return new Promise((resolve) => {
-      this.#waiting.push({ count, resolve });
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ count, resolve, reject });
       this.#wake();
     });
   }
@@ -86,6 +91,7 @@ class Viewer {
       this.#player.take(frame);
     } catch (error) {
       this.#books.errors.push(String(error));
+      this.#giveUp(String(error));
     }
   }
 
@@ -107,11 +113,11 @@ class Viewer {
     this.#next = { picture, frame };
   }
 
-  #present(picture, { sequence, generation, time }) {
+  #present(picture, { sequence, generation, time, key }) {
     const spots = this.#draw(picture);
     this.#next = null;
     this.#note('ageMs', (performance.now() * 1000 + this.#clock - time) / 1000);
-    this.#note('pictures', { sequence, generation, spots });
+    this.#note('pictures', { sequence, generation, key, spots });
   }
 
   // Draws the picture, gives it back and reads the spots asked for.
@@ -134,6 +140,17 @@ class Viewer {
     const ready = this.#waiting.filter(({ count }) => this.#books.shown >= count);
     this.#waiting = this.#waiting.filter(({ count }) => this.#books.shown < count);
     ready.forEach(({ resolve }) => resolve());
+    clearTimeout(this.#starved);
+    if (this.#waiting.length > 0) this.#starved = setTimeout(() => this.#giveUp(`no picture for ${STARVED_MS} ms`), STARVED_MS);
+  }
+
+  #giveUp(reason) {
+    const { received, shown } = this.#books;
+    const { fedCount, outputCount, held, errors } = this.#player ?? {};
+    const state = JSON.stringify({ received, shown, fedCount, outputCount, held, errors });
+    this.#waiting.forEach(({ count, reject }) => reject(new Error(`${reason}, while waiting for ${count} pictures: ${state}`)));
+    this.#waiting = [];
+    clearTimeout(this.#starved);
   }
 }
 

@@ -6,6 +6,8 @@ import path from 'node:path';
 import { chromium } from 'playwright-core';
 
 const EXECUTABLE = process.env.CROSSDESK_CHROMIUM ?? '/usr/bin/chromium';
+// A browser that does not start or end within this time never will.
+export const HOOK_MS = 60_000;
 const SWITCHES = [
   '--headless',
   '--no-sandbox',
