@@ -1,9 +1,13 @@
 //! Input for a remote host, as data: what the transport turns into control messages on the wire.
 //!
-//! Nothing here knows JSON or a data channel; a transport serialises these in its own vocabulary.
+//! [`ControlMessage`] knows neither JSON nor a data channel; [`wire`] is the public protocol's form of it, and [`Held`]
+//! knows on the host's side what a guest keeps pressed.
 
+mod held;
 pub mod keys;
+pub mod wire;
 
+pub use held::Held;
 pub use keys::Key;
 
 /// A place on the visible picture of the selected display; both axes run from 0 to 1.

@@ -1,9 +1,10 @@
 //! Signaling: how a guest finds a host by its id and password, and how the two exchange descriptions and candidates.
 //!
-//! [`Server`] is the machine of one signaling server on virtual time. The loop that owns the sockets and the device
+//! [`Client`] is the machine of a host or a guest. [`Server`] is the machine of one signaling server on virtual time. The loop that owns the sockets and the device
 //! store feeds it text, store outcomes and time, and carries out the [`Effect`]s it polls. `docs/signaling.md` says what
 //! is spoken.
 
+pub mod client;
 mod close;
 mod ice;
 mod identity;
@@ -16,6 +17,7 @@ mod request;
 pub mod server;
 mod store;
 
+pub use client::{Client, ClientEffect, ClientEvent, Failure, IceServer, IceServerKind, Role, SignalingText};
 pub use close::{Close, CloseReason};
 pub use ice::{BadIceUrl, IceConfig, Relay, RelayTransport, Stun};
 pub use identity::{DeviceId, Identity, Password};
