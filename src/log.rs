@@ -8,10 +8,15 @@ use std::sync::{Mutex, PoisonError};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
+/// What no filter shows.
+const QUIET: &str = "is=info";
+
 /// Starts logging. A log file that cannot be written costs the log, not the session: that is said once on standard
 /// error.
 pub fn start(file: Option<&Path>, filter: Option<&str>) {
     let filter = EnvFilter::try_new(filter.unwrap_or("info")).unwrap_or_else(|_| EnvFilter::new("info"));
+    // The ICE agent traces its credentials; nobody may switch that on.
+    let filter = filter.add_directive(QUIET.parse().expect("a directive of our own"));
     let sink = match file.map(|path| (path, open(path))) {
         None => Sink::Stderr,
         Some((_, Ok(file))) => Sink::File(Mutex::new(file)),
