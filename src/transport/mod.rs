@@ -9,6 +9,7 @@ use crossdesk_core::media::AccessUnit;
 mod backoff;
 pub mod direct;
 mod reconnect;
+pub mod signaling;
 pub mod webrtc;
 
 /// A running connection; dropping it closes it without blocking for longer than a moment.

@@ -1,6 +1,7 @@
 //! The signaling server as a process, driven over loopback by WebSocket clients.
 
 mod client;
+mod ours;
 mod process;
 
 use std::time::{Duration, Instant};

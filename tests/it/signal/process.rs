@@ -56,6 +56,11 @@ impl Server {
     }
 
     fn start(data: TempDir, arguments: Vec<String>) -> Self {
+        let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self::start_at(anywhere, data, arguments)
+    }
+
+    fn start_at(listen: SocketAddr, data: TempDir, arguments: Vec<String>) -> Self {
         let folder = data.path().to_str().expect("UTF-8 paths");
         // The shell is replaced by the server: the process id stays, and descriptor 3 is inherited.
         let script = if arguments.iter().any(|argument| argument == "--turn-secret-fd") {
@@ -64,7 +69,15 @@ impl Server {
             "exec \"$@\""
         };
         let mut child = Command::new("sh")
-            .args(["-c", script, folder, CLI, "signal", "--listen", "127.0.0.1:0"])
+            .args([
+                "-c",
+                script,
+                folder,
+                CLI,
+                "signal",
+                "--listen",
+                &listen.to_string(),
+            ])
             .args(["--data", folder])
             .args(&arguments)
             .env("CROSSDESK_LOG", "trace")
@@ -141,13 +154,13 @@ impl Server {
         log.join().expect("the log's thread")
     }
 
-    /// Ends it and starts another on the same data.
+    /// Ends it and starts another on the same data and port.
     pub fn restart(mut self) -> Self {
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("a running process");
         self.child.wait().expect("its status");
         let data = std::mem::replace(&mut self.data, TempDir::new("signal-restart-unused"));
         let arguments = std::mem::take(&mut self.arguments);
-        Self::start(data, arguments)
+        Self::start_at(self.address, data, arguments)
     }
 }
 

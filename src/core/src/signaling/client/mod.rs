@@ -156,6 +156,8 @@ pub enum Failure {
     },
     /// The server could not be reached, or did not let this client in.
     Unreachable,
+    /// The server's certificate is not one this end trusts; trying again would not help.
+    Untrusted,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,6 +259,14 @@ impl Client {
             return;
         }
         self.rest(now, None);
+    }
+
+    /// The socket could not be opened because the server is not who it should be.
+    pub fn handle_untrusted(&mut self) {
+        if matches!(self.state, State::Opening(_)) {
+            self.state = State::Over;
+            self.tell(ClientEvent::Failed(Failure::Untrusted));
+        }
     }
 
     /// Time has passed.
@@ -386,9 +396,9 @@ impl Client {
         self.state = State::Over;
     }
 
-    /// True while texts reach the server.
-    pub fn is_online(&self) -> bool {
-        self.state == State::Online
+    /// True while a socket is being opened.
+    pub fn is_opening(&self) -> bool {
+        matches!(self.state, State::Opening(_))
     }
 
     fn is_host(&self) -> bool {
