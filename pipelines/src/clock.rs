@@ -30,3 +30,9 @@ pub fn unix_seconds() -> u64 {
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs())
 }
+
+/// A point from which libraries may count that only know [`std::time::Instant`].
+#[expect(clippy::disallowed_methods, reason = "this file is the exception")]
+pub fn instant() -> std::time::Instant {
+    std::time::Instant::now()
+}

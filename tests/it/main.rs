@@ -13,3 +13,5 @@ mod support;
 mod tidy;
 mod video;
 mod view;
+#[cfg(target_os = "linux")]
+mod webrtc;

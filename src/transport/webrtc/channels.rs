@@ -20,7 +20,7 @@ const MAX_CHANNELS: usize = 64;
 /// Streams of the association.
 const MAX_STREAMS: u16 = 1024;
 /// Bytes that wait to be sent on all channels. The association becomes slow when it holds more.
-const MAX_BUFFERED_BYTES: usize = 512 * 1024;
+pub(super) const MAX_BUFFERED_BYTES: usize = 512 * 1024;
 /// Bytes that the association holds for messages that are not whole or not taken; the sender waits then.
 const RECEIVE_BUFFER_BYTES: u32 = 1024 * 1024;
 /// Messages and bytes that are taken from it and not polled yet.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use crossdesk_pipelines::clock;
+
 use super::certificate::Certificate;
 
 /// Which way media of a kind flow, seen from this peer.
@@ -45,6 +47,27 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// How long a connection that nothing passes any more may take to come back.
     pub resume_timeout: Duration,
+}
+
+impl Config {
+    /// A peer without media and data, for the caller to add to, with a seed of the system.
+    ///
+    /// # Errors
+    /// When the system gives no random numbers.
+    pub fn new(certificate: Certificate) -> Result<Self, getrandom::Error> {
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed)?;
+        Ok(Self {
+            video: None,
+            audio: None,
+            data: false,
+            certificate,
+            seed: Seed(seed),
+            epoch: clock::instant(),
+            connect_timeout: Duration::from_secs(20),
+            resume_timeout: Duration::from_secs(10),
+        })
+    }
 }
 
 /// 32 random bytes of the system.

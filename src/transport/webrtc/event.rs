@@ -9,6 +9,7 @@ use crossdesk_core::rtp::receive::ReceivedUnit;
 
 use super::channels::ChannelEvent;
 use super::media::AudioPacket;
+use super::negotiate::NegotiationError;
 
 /// How an address was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,8 @@ pub struct Path {
 /// Why a connection ended by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
+    /// The other side's description does not go with this one's.
+    Negotiation(NegotiationError),
     /// No pair of addresses worked in time.
     NoPath(Duration),
     /// A path was there, but the DTLS handshake did not end in time.
@@ -67,6 +70,7 @@ pub enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Negotiation(error) => error.fmt(f),
             Self::NoPath(time) => write!(f, "no pair of addresses worked within {} s", time.as_secs()),
             Self::NoHandshake(time) => {
                 write!(f, "the DTLS handshake did not end within {} s", time.as_secs())

@@ -170,6 +170,16 @@ impl Media {
         }
     }
 
+    /// Units did not get here: everything up to the next IDR is of no use.
+    pub(super) fn lose_units(&mut self) {
+        for track in &mut self.tracks {
+            if let Track::Out(track) = track {
+                track.needs_keyframe = true;
+                track.wanted = true;
+            }
+        }
+    }
+
     /// Takes a unit for `track`; `full` says that the sockets are behind.
     pub(super) fn send(
         &mut self,

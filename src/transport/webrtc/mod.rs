@@ -1,12 +1,15 @@
 //! A WebRTC peer: ICE, DTLS, SRTP, data channels, and the media layer of `crossdesk_core::rtp` on top.
 //!
 //! [`Peer`] does no I/O: datagrams, descriptions, candidates and time go in; datagrams, descriptions and events come
-//! out. One side offers, the other answers; either may send or receive video and audio.
+//! out. One side offers, the other answers; either may send or receive video and audio. [`Connection`] gives a peer its
+//! sockets, its time and a thread.
 
 mod candidate;
 mod certificate;
 mod channels;
 mod config;
+#[cfg(target_os = "linux")]
+mod connection;
 mod dcep;
 mod drive;
 mod event;
@@ -17,6 +20,8 @@ mod peer;
 mod random;
 mod sdp;
 mod secure;
+#[cfg(target_os = "linux")]
+mod sockets;
 mod srtp;
 mod stats;
 #[cfg(test)]
@@ -26,6 +31,8 @@ pub use candidate::CandidateIgnored;
 pub use certificate::Certificate;
 pub use channels::{ChannelEvent, ChannelId, SendRefused};
 pub use config::{Config, Direction, Seed, VideoConfig};
+#[cfg(target_os = "linux")]
+pub use connection::{Connection, PeerOutput, StartError};
 pub use dcep::{ChannelConfig, Reliability};
 pub use event::{CandidateKind, Event, Failure, Path, Transmit};
 pub use media::{AudioPacket, OutgoingUnit, UnitRefused};

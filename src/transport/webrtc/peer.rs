@@ -326,6 +326,14 @@ impl Peer {
         sent
     }
 
+    /// Units were lost before they got here; each track needs an IDR next, which is asked for.
+    pub fn lose_units(&mut self) {
+        if let Some(media) = &mut self.media {
+            media.lose_units();
+            self.stale = true;
+        }
+    }
+
     /// Sends an Opus packet with its media time, 48 kHz.
     ///
     /// # Errors
