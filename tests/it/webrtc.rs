@@ -83,7 +83,8 @@ fn output() -> (Arc<Output>, Receiver<Event>, Receiver<String>) {
 }
 
 fn config(direction: Direction) -> Config {
-    let mut config = Config::new(Certificate::generate().unwrap()).unwrap();
+    let certificate = Certificate::generate().expect("random numbers");
+    let mut config = Config::new(certificate).expect("random numbers");
     config.video = Some(VideoConfig {
         direction,
         tracks: vec!["Display1".to_owned()],
@@ -96,7 +97,8 @@ fn config(direction: Direction) -> Config {
 
 fn pair() -> (End, End) {
     let (output_of_host, events, descriptions) = output();
-    let (connection, offer) = Connection::offer(config(Direction::Send), true, output_of_host).unwrap();
+    let (connection, offer) =
+        Connection::offer(config(Direction::Send), true, output_of_host).expect("an offer");
     let host = End {
         connection,
         events,
@@ -104,7 +106,7 @@ fn pair() -> (End, End) {
     };
     let (output_of_guest, events, descriptions) = output();
     let guest = Connection::answer(config(Direction::Receive), &offer, true, output_of_guest);
-    let (connection, answer) = guest.unwrap();
+    let (connection, answer) = guest.expect("an answer");
     let guest = End {
         connection,
         events,

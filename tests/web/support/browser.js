@@ -17,6 +17,8 @@ const SWITCHES = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
+  // Peers meet on this machine.
+  '--allow-loopback-in-peer-connection',
 ];
 
 export async function launch() {
