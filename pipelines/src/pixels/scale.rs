@@ -22,11 +22,27 @@ const STRIP: usize = 512;
 /// Columns turned back to rows at a time: as many as a word has bytes.
 const GROUP: usize = 8;
 
+/// Rows summed at a time: few enough for the sums to stay in registers.
+const TAPS: usize = 6;
+
+/// Pairs of samples summed at a time where rows are many: few enough for the compiler to unroll the loop over them.
+const SHORT: usize = 8;
+
+/// The same where rows are few: too many for it to mix up what lies in neighbouring blocks instead.
+const LONG: usize = 16;
+
+/// Rows turned to columns at a time: as many as the compiler makes shuffles for.
+const QUARTER: usize = 4;
+
 /// A sample of each of sixteen rows, in 256ths of a step.
 type Column = [u16; ROWS];
 
-/// Sixteen rows of a strip, in 256ths of a step.
-type Tile = [[u16; STRIP]; ROWS];
+/// A row of a strip in 256ths of a step, first the samples at even places and then those at odd ones: two neighbours
+/// in a word come apart with a shift and a mask.
+type Line = [[u16; STRIP / 2]; 2];
+
+/// Sixteen rows of a strip.
+type Tile = [Line; ROWS];
 
 /// The part of a plane to scale.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +77,7 @@ impl Scaler {
         let line = columns * kinds;
         out.resize(line * rows, 0);
         self.columns.resize(self.across.samples() * kinds, [0; ROWS]);
-        let mut tile = [[0; STRIP]; ROWS];
+        let mut tile = [[[0; STRIP / 2]; 2]; ROWS];
         for (i, out) in out.chunks_mut((line * ROWS).max(1)).enumerate() {
             let outputs = i * ROWS..rows.min((i + 1) * ROWS);
             self.sum_rows(part, outputs, kinds, &mut tile);
@@ -80,7 +96,7 @@ impl Scaler {
             let end = start + columns.len();
             for (i, line) in rows.clone().zip(&mut *tile) {
                 let source = |y| &row(&part.plane, y, end)[start..];
-                sum_down(&self.down, i, source, &mut line[..columns.len()]);
+                sum_down(&self.down, i, source, columns.len(), line);
             }
             turn_to_columns(tile, columns);
             start = end;
@@ -94,6 +110,8 @@ impl Scaler {
             2 => self.across_by::<KINDS, 2>(line, out),
             3 => self.across_by::<KINDS, 3>(line, out),
             4 => self.across_by::<KINDS, 4>(line, out),
+            5 => self.across_by::<KINDS, 5>(line, out),
+            6 => self.across_by::<KINDS, 6>(line, out),
             _ => self.across_by::<KINDS, 0>(line, out),
         }
     }
@@ -140,55 +158,88 @@ fn weigh(value: u16, weight: u16) -> u16 {
     ((u32::from(value) * u32::from(weight)) >> 16) as u16
 }
 
-/// Row `index` of the result, before columns are summed, from rows of the plane.
-fn sum_down<'a>(taps: &Taps, index: usize, row: impl Fn(usize) -> &'a [u8], out: &mut [u16]) {
+/// The first `length` samples of row `index` of the result, before columns are summed, from rows of the plane.
+fn sum_down<'a>(taps: &Taps, index: usize, row: impl Fn(usize) -> &'a [u8], length: usize, out: &mut Line) {
     let (start, weights) = taps.of(index);
     let start = taps.first() + start;
-    if taps.count() == 1 {
-        out.iter_mut()
-            .zip(row(start))
-            .for_each(|(out, &sample)| *out = fine(sample));
-    } else if taps.extra() > 0 {
+    if taps.extra() > 0 {
         let mut sums = [taps.cut(); STRIP];
         for (y, &weight) in (start..).zip(weights) {
             for (sum, &sample) in sums.iter_mut().zip(row(y)) {
                 *sum += u32::from(weigh(fine(sample), weight));
             }
         }
-        out.iter_mut()
-            .zip(sums)
-            .for_each(|(out, sum)| *out = (sum >> taps.extra()) as u16);
-    } else {
-        out.fill(taps.cut() as u16);
-        for (y, weights) in (start..).step_by(4).zip(weights.chunks(4)) {
-            match *weights {
-                [a] => add_rows([row(y)], [a], out),
-                [a, b] => add_rows([row(y), row(y + 1)], [a, b], out),
-                [a, b, c] => add_rows([row(y), row(y + 1), row(y + 2)], [a, b, c], out),
-                [a, b, c, d] => add_rows([row(y), row(y + 1), row(y + 2), row(y + 3)], [a, b, c, d], out),
-                _ => {}
-            }
+        for (i, sum) in sums[..length].iter().enumerate() {
+            out[i % 2][i / 2] = (sum >> taps.extra()) as u16;
+        }
+        return;
+    }
+    // All weights together are one, so half a step can be added once instead of to each sample.
+    let begin = taps.cut() as u16 + fine(0);
+    out.iter_mut()
+        .for_each(|half| half[..length.div_ceil(2)].fill(begin));
+    for (y, weights) in (start..).step_by(TAPS).zip(weights.chunks(TAPS)) {
+        let row = |i| &row(y + i)[..length];
+        match weights.len() {
+            1 => add_rows::<1, LONG>(row, weights, out),
+            2 => add_rows::<2, LONG>(row, weights, out),
+            3 => add_rows::<3, LONG>(row, weights, out),
+            4 => add_rows::<4, SHORT>(row, weights, out),
+            5 => add_rows::<5, SHORT>(row, weights, out),
+            _ => add_rows::<TAPS, SHORT>(row, weights, out),
         }
     }
 }
 
-/// Adds weighted rows; few at a time, so that all weights stay in registers.
-fn add_rows<const COUNT: usize>(rows: [&[u8]; COUNT], weights: [u16; COUNT], out: &mut [u16]) {
-    const LANES: usize = 16;
-    let rows = rows.map(|row| row[..out.len()].as_chunks::<LANES>());
-    let (chunks, rest) = out.as_chunks_mut::<LANES>();
-    for (i, out) in chunks.iter_mut().enumerate() {
-        let mut sums = *out;
-        for ((chunks, _), weight) in rows.iter().zip(weights) {
-            let row = chunks[i].map(fine);
-            sums = std::array::from_fn(|lane| sums[lane].wrapping_add(weigh(row[lane], weight)));
+/// Adds `COUNT` weighted rows of one length in blocks of `LANES` pairs of samples.
+fn add_rows<'a, const COUNT: usize, const LANES: usize>(
+    row: impl Fn(usize) -> &'a [u8],
+    weights: &[u16],
+    [even, odd]: &mut Line,
+) {
+    let rows: [&[u8]; COUNT] = std::array::from_fn(row);
+    let weights: [u16; COUNT] = std::array::from_fn(|i| weights[i]);
+    let rows = rows.map(|row| row.as_chunks::<2>());
+    let (whole, _) = rows[0].0.as_chunks::<LANES>();
+    let blocks = rows.map(|(pairs, _)| &pairs.as_chunks().0[..whole.len()]);
+    add_blocks::<COUNT, LANES>(
+        blocks,
+        &weights.map(|weight| [weight; LANES]),
+        even.as_chunks_mut().0,
+        odd.as_chunks_mut().0,
+    );
+    let done = whole.len() * LANES;
+    for ((pairs, last), weight) in rows.into_iter().zip(weights) {
+        let add = |sum: &mut u16, sample: u8| *sum = sum.wrapping_add(weigh(u16::from(sample) << 8, weight));
+        for ((pair, even), odd) in pairs[done..].iter().zip(&mut even[done..]).zip(&mut odd[done..]) {
+            add(even, pair[0]);
+            add(odd, pair[1]);
         }
-        *out = sums;
+        if let [last] = *last {
+            add(&mut even[pairs.len()], last);
+        }
     }
-    for ((_, row), weight) in rows.iter().zip(weights) {
-        for (out, &sample) in rest.iter_mut().zip(*row) {
-            *out = out.wrapping_add(weigh(fine(sample), weight));
+}
+
+/// The same for whole blocks. Not inlined, so that the compiler takes vectors of equal weights
+/// as they are: it would keep them in a form that costs two instructions wherever one is used.
+#[inline(never)]
+fn add_blocks<const COUNT: usize, const LANES: usize>(
+    rows: [&[[[u8; 2]; LANES]]; COUNT],
+    weights: &[[u16; LANES]; COUNT],
+    even: &mut [[u16; LANES]],
+    odd: &mut [[u16; LANES]],
+) {
+    let count = rows[0].len();
+    let rows = rows.map(|row| &row[..count]);
+    for (i, (even, odd)) in even[..count].iter_mut().zip(&mut odd[..count]).enumerate() {
+        let (mut evens, mut odds) = (*even, *odd);
+        for (row, weights) in rows.iter().zip(weights) {
+            let pairs = row[i].map(u16::from_le_bytes);
+            evens = std::array::from_fn(|i| evens[i].wrapping_add(weigh(pairs[i] << 8, weights[i])));
+            odds = std::array::from_fn(|i| odds[i].wrapping_add(weigh(pairs[i] & 0xFF00, weights[i])));
         }
+        (*even, *odd) = (evens, odds);
     }
 }
 
@@ -214,10 +265,23 @@ fn sum_many_across<const KINDS: usize>(columns: &[Column], weights: &[u16], taps
     sums.map(|sum| (sum >> taps.extra()) as u16)
 }
 
+/// The halves of each row one after the other, because a loop over all of one becomes vector code.
 fn turn_to_columns(tile: &Tile, columns: &mut [Column]) {
-    for (x, column) in columns.iter_mut().enumerate().take(STRIP) {
-        for (value, line) in column.iter_mut().zip(tile) {
-            *value = line[x];
+    let mut quarters = [[[0; QUARTER]; STRIP / 2]; ROWS / QUARTER];
+    let length = columns.len().div_ceil(2);
+    for place in 0..2 {
+        for (quarter, lines) in quarters.iter_mut().zip(tile.as_chunks::<QUARTER>().0) {
+            let [a, b, c, d] = lines.each_ref().map(|line| &line[place][..length]);
+            for ((((out, &a), &b), &c), &d) in quarter.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                *out = [a, b, c, d];
+            }
+        }
+        let [a, b, c, d] = &quarters;
+        let columns = columns.iter_mut().skip(place).step_by(2);
+        for ((((column, a), b), c), d) in columns.zip(a).zip(b).zip(c).zip(d) {
+            for (part, quarter) in column.as_chunks_mut().0.iter_mut().zip([a, b, c, d]) {
+                *part = *quarter;
+            }
         }
     }
 }

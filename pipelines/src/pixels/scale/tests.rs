@@ -143,6 +143,26 @@ fn any_number_of_taps_is_within_a_step_of_exact_arithmetic() {
 }
 
 #[test]
+fn any_number_of_rows_longer_than_a_strip_is_within_a_step_of_exact_arithmetic() {
+    for columns in [1024, 1055, 1057] {
+        for (height, down) in [
+            (84.0, 84),
+            (83.5, 83),
+            (84.0, 60),
+            (84.0, 42),
+            (84.0, 36),
+            (84.0, 28),
+            (84.0, 24),
+            (84.0, 11),
+        ] {
+            let source = Source::new(columns, 84, 1, noise);
+            let crop = [0.0, 84.0 - height, columns as f64, height];
+            assert_near(&source.scale(crop, 33, down), &source.exact(crop, 33, down));
+        }
+    }
+}
+
+#[test]
 fn flat_planes_stay_as_they_are() {
     for value in 0..=255 {
         for (columns, rows, across, down) in
