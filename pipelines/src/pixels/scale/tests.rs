@@ -6,6 +6,9 @@ use super::super::planes::testing::noise;
 use super::taps::hamming;
 use super::*;
 
+/// Bytes after a row.
+const PADDING: usize = 5;
+
 /// A plane with padding after every row but the last, which is foreign to the picture.
 struct Source {
     data: Vec<u8>,
@@ -15,8 +18,8 @@ struct Source {
 
 impl Source {
     fn new(columns: usize, rows: usize, kinds: usize, value: impl Fn(usize, usize, usize) -> u8) -> Self {
-        let stride = columns * kinds + 5;
-        let mut data = vec![0xEE; stride * rows - 5];
+        let stride = columns * kinds + PADDING;
+        let mut data = vec![0xEE; stride * rows - PADDING];
         for y in 0..rows {
             for x in 0..columns * kinds {
                 data[y * stride + x] = value(x % kinds, x / kinds, y);
@@ -49,15 +52,15 @@ impl Source {
         let down = exact_weights(top, height, rows);
         let mut out = Vec::new();
         for (top, down) in &down {
+            let column = |x: usize| -> f64 {
+                let sample = |y: usize| f64::from(self.data[(top + y) * self.stride + x]);
+                down.iter().enumerate().map(|(y, w)| w * sample(y)).sum()
+            };
+            let summed: Vec<f64> = (0..self.stride - PADDING).map(column).collect();
             for (left, across) in &across {
                 for kind in 0..self.kinds {
-                    let line = |y: usize| -> f64 {
-                        let sample = |x: usize| {
-                            f64::from(self.data[(top + y) * self.stride + (left + x) * self.kinds + kind])
-                        };
-                        across.iter().enumerate().map(|(x, w)| w * sample(x)).sum()
-                    };
-                    out.push(down.iter().enumerate().map(|(y, w)| w * line(y)).sum());
+                    let sample = |x: usize| summed[(left + x) * self.kinds + kind];
+                    out.push(across.iter().enumerate().map(|(x, w)| w * sample(x)).sum());
                 }
             }
         }
