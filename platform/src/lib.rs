@@ -1,12 +1,14 @@
 //! What the operating system gives CrossDesk: descriptors, displays, devices, credentials.
 //!
 //! Facts about a machine are plain data ([`facts`]); each system has a folder that collects them, and [`fake`]
-//! has machines for tests. [`stdio`] and [`secret`] are about the descriptors a parent process hands down.
+//! has machines for tests. [`desktop`] and [`input`] are what a host shows and lets a guest do. [`stdio`] and [`secret`] are about the descriptors a parent process hands down.
 //! `unsafe` is allowed in `secret.rs` alone, to take over a descriptor that is known by its number only.
 #![deny(unsafe_code)]
 
+pub mod desktop;
 pub mod facts;
 pub mod fake;
+pub mod input;
 #[cfg(target_os = "linux")]
 pub mod linux;
 #[cfg(target_os = "macos")]

@@ -1,4 +1,8 @@
-//! Made-up machines, for tests of the advice `doctor` gives.
+//! Made-up machines, for tests of the advice `doctor` gives, and an input that records, for tests of a host.
+
+mod input;
+
+pub use input::{FakeInput, Told};
 
 use crate::facts::{
     Access, CredentialStore, DisplayServer, Family, GpuFacts, Machine, RenderNode, VaDrivers, Vendor,

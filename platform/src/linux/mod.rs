@@ -6,6 +6,7 @@
 mod display;
 mod gpu;
 mod release;
+pub mod x11;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
