@@ -8,15 +8,24 @@ use std::sync::{Mutex, PoisonError};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// What no filter shows.
-const QUIET: &str = "is=info";
+/// Libraries of which no filter shows more than information.
+const QUIET: [&str; 5] = [
+    "is",
+    "stun_proto",
+    "stun_types",
+    "turn_client_proto",
+    "turn_types",
+];
 
 /// Starts logging. A log file that cannot be written costs the log, not the session: that is said once on standard
 /// error.
 pub fn start(file: Option<&Path>, filter: Option<&str>) {
     let filter = EnvFilter::try_new(filter.unwrap_or("info")).unwrap_or_else(|_| EnvFilter::new("info"));
-    // The ICE agent traces its credentials; nobody may switch that on.
-    let filter = filter.add_directive(QUIET.parse().expect("a directive of our own"));
+    // They trace credentials; nobody may switch that on.
+    let quiet = QUIET
+        .iter()
+        .map(|name| format!("{name}=info").parse().expect("a directive of our own"));
+    let filter = quiet.fold(filter, EnvFilter::add_directive);
     let sink = match file.map(|path| (path, open(path))) {
         None => Sink::Stderr,
         Some((_, Ok(file))) => Sink::File(Mutex::new(file)),

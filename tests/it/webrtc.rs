@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use crossdesk::transport::webrtc::{
     Certificate, ChannelConfig, ChannelEvent, ChannelId, Config, Connection, Direction, Event, Failure,
-    NegotiationError, OutgoingUnit, PeerOutput, SendRefused, StartError, VideoConfig,
+    NegotiationError, Network, OutgoingUnit, PeerOutput, SendRefused, StartError, VideoConfig,
 };
 use crossdesk_core::testing::Seeded;
 
@@ -82,6 +82,13 @@ fn output() -> (Arc<Output>, Receiver<Event>, Receiver<String>) {
     (Arc::new(Output { events, descriptions }), heard, described)
 }
 
+fn here() -> Network {
+    Network {
+        loopback: true,
+        ..Network::default()
+    }
+}
+
 fn config(direction: Direction) -> Config {
     let certificate = Certificate::generate().expect("random numbers");
     let mut config = Config::new(certificate).expect("random numbers");
@@ -98,14 +105,14 @@ fn config(direction: Direction) -> Config {
 fn pair() -> (End, End) {
     let (output_of_host, events, descriptions) = output();
     let (connection, offer) =
-        Connection::offer(config(Direction::Send), true, output_of_host).expect("an offer");
+        Connection::offer(config(Direction::Send), &here(), output_of_host).expect("an offer");
     let host = End {
         connection,
         events,
         descriptions,
     };
     let (output_of_guest, events, descriptions) = output();
-    let guest = Connection::answer(config(Direction::Receive), &offer, true, output_of_guest);
+    let guest = Connection::answer(config(Direction::Receive), &offer, &here(), output_of_guest);
     let (connection, answer) = guest.expect("an answer");
     let guest = End {
         connection,
@@ -216,13 +223,13 @@ fn who_is_dropped_says_goodbye() {
 #[test]
 fn an_offer_and_an_answer_of_no_use_are_told() {
     let (output_of_guest, ..) = output();
-    let refused = Connection::answer(config(Direction::Receive), "v=0\r\n", true, output_of_guest);
+    let refused = Connection::answer(config(Direction::Receive), "v=0\r\n", &here(), output_of_guest);
     assert!(matches!(
         refused,
         Err(StartError::Negotiation(NegotiationError::Sdp(_)))
     ));
     let (output_of_host, events, descriptions) = output();
-    let (connection, offer) = Connection::offer(config(Direction::Send), true, output_of_host).unwrap();
+    let (connection, offer) = Connection::offer(config(Direction::Send), &here(), output_of_host).unwrap();
     let host = End {
         connection,
         events,

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use bytes::Bytes;
 use crossdesk::transport::webrtc::{
-    Certificate, ChannelConfig, ChannelEvent, Config, Connection, Direction, Event, OutgoingUnit, PeerOutput,
-    VideoConfig,
+    Certificate, ChannelConfig, ChannelEvent, Config, Connection, Direction, Event, Network, OutgoingUnit,
+    PeerOutput, VideoConfig,
 };
 use crossdesk_core::h264::AccessUnits;
 use serde_json::{Value, json};
@@ -63,8 +63,12 @@ fn main() -> anyhow::Result<()> {
     });
     config.audio = Some(Direction::Send);
     config.data = true;
+    let network = Network {
+        loopback: true,
+        ..Network::default()
+    };
     let (sender, inputs) = sync_channel(256);
-    let (connection, offer) = Connection::offer(config, true, Arc::new(Output(sender.clone())))?;
+    let (connection, offer) = Connection::offer(config, &network, Arc::new(Output(sender.clone())))?;
     connection.open_channel(ChannelConfig::reliable("ping-pong"));
     say(&json!({ "offer": offer }))?;
     std::thread::spawn(move || {
@@ -126,9 +130,7 @@ impl Host {
                 self.connection.send_message(id, binary, data)?;
             }
             Event::Failed(failure) => say(&json!({ "event": "failed", "reason": failure.to_string() }))?,
-            Event::Closed => {
-                say(&json!({ "event": "closed", "stats": format!("{:?}", self.connection.stats()) }))?
-            }
+            Event::Closed => say(&json!({ "event": "closed" }))?,
             _ => {}
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use bytes::Bytes;
+use crossdesk_core::time::Monotonic;
 use crossdesk_pipelines::clock;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, read, write};
@@ -16,10 +18,12 @@ use rustix::io::{Errno, read, write};
 use super::channels::{ChannelId, MAX_BUFFERED_BYTES, SendRefused};
 use super::config::Config;
 use super::dcep::ChannelConfig;
-use super::event::{Event, Failure};
+use super::event::{Event, Failure, Transmit};
 use super::media::{OutgoingUnit, UnitRefused};
 use super::negotiate::NegotiationError;
 use super::peer::Peer;
+use super::random::Random;
+use super::servers::{Delivery, Found, IceServers, Servers};
 use super::sockets::Sockets;
 use super::stats::PeerStats;
 
@@ -28,6 +32,15 @@ const MAX_COMMANDS: usize = 256;
 const MAX_UNITS: usize = 8;
 /// Longest wait: a second is as good as for ever, and never too long for arithmetic.
 const LONGEST_WAIT_US: u64 = 1_000_000;
+
+/// How a connection reaches the world.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Network {
+    /// True to use the addresses that only this machine reaches, too.
+    pub loopback: bool,
+    /// Servers that help peers behind routers. What they find is signaled as candidates later.
+    pub servers: IceServers,
+}
 
 /// Where a connection delivers. Called on the connection's thread; must not block.
 pub trait PeerOutput: Send + Sync {
@@ -117,19 +130,18 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Begins as the side that offers; returns the offer, which holds the machine's own addresses. `loopback` adds the
-    /// addresses that only this machine reaches.
+    /// Begins as the side that offers; returns the offer, which holds the machine's own addresses.
     ///
     /// # Errors
     /// When the system gives no sockets or no thread.
     pub fn offer(
         config: Config,
-        loopback: bool,
+        network: &Network,
         output: Arc<dyn PeerOutput>,
     ) -> Result<(Self, String), StartError> {
-        let (mut peer, sockets) = prepare(config, loopback)?;
+        let (mut peer, sockets, servers) = prepare(config, network)?;
         let offer = peer.offer(clock::now())?;
-        Ok((Self::start(peer, sockets, output)?, offer))
+        Ok((Self::start(peer, (sockets, servers), output)?, offer))
     }
 
     /// Begins as the side that answers `offer`; returns the answer, which holds the machine's own addresses.
@@ -139,15 +151,19 @@ impl Connection {
     pub fn answer(
         config: Config,
         offer: &str,
-        loopback: bool,
+        network: &Network,
         output: Arc<dyn PeerOutput>,
     ) -> Result<(Self, String), StartError> {
-        let (mut peer, sockets) = prepare(config, loopback)?;
+        let (mut peer, sockets, servers) = prepare(config, network)?;
         let answer = peer.handle_offer(clock::now(), offer)?;
-        Ok((Self::start(peer, sockets, output)?, answer))
+        Ok((Self::start(peer, (sockets, servers), output)?, answer))
     }
 
-    fn start(peer: Peer, sockets: Sockets, output: Arc<dyn PeerOutput>) -> Result<Self, StartError> {
+    fn start(
+        peer: Peer,
+        (sockets, servers): (Sockets, Servers),
+        output: Arc<dyn PeerOutput>,
+    ) -> Result<Self, StartError> {
         let (commands, inbox) = sync_channel(MAX_COMMANDS);
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let shared = Arc::new(Shared {
@@ -162,6 +178,7 @@ impl Connection {
         let worker = Worker {
             peer,
             sockets,
+            servers,
             output,
             inbox,
             shared: Arc::clone(&shared),
@@ -261,19 +278,25 @@ impl Drop for Connection {
     }
 }
 
-fn prepare(config: Config, loopback: bool) -> Result<(Peer, Sockets), StartError> {
-    let sockets = Sockets::open(loopback)?;
-    let mut peer = Peer::new(clock::now(), config);
-    for address in sockets.addresses() {
+fn prepare(mut config: Config, network: &Network) -> Result<(Peer, Sockets, Servers), StartError> {
+    let now = clock::now();
+    let sockets = Sockets::open(network.loopback)?;
+    let addresses: Vec<SocketAddr> = sockets.addresses().collect();
+    let mut random = Random::new(config.seed);
+    config.seed = random.seed();
+    let servers = Servers::new(now, &network.servers, &addresses, &mut random);
+    let mut peer = Peer::new(now, config);
+    for address in addresses {
         // An address that ICE has no use for costs nothing.
         let _ = peer.add_host_candidate(address);
     }
-    Ok((peer, sockets))
+    Ok((peer, sockets, servers))
 }
 
 struct Worker {
     peer: Peer,
     sockets: Sockets,
+    servers: Servers,
     output: Arc<dyn PeerOutput>,
     inbox: Receiver<Command>,
     shared: Arc<Shared>,
@@ -288,6 +311,7 @@ impl Worker {
                 self.peer.handle_timeout(now);
                 self.publish();
             }
+            self.servers.handle_timeout(now);
             self.turn();
             if let Err(error) = self.wait() {
                 tracing::error!(%error, "a connection cannot wait for its sockets");
@@ -295,13 +319,30 @@ impl Worker {
             }
         }
         self.turn();
+        self.servers.close(clock::now());
+        self.turn();
     }
 
     /// Gives away what came out.
     fn turn(&mut self) {
-        self.sockets.send(|| self.peer.poll_transmit());
+        while let Some(found) = self.servers.poll_found() {
+            self.found(found);
+        }
+        let now = clock::now();
+        let (peer, servers) = (&mut self.peer, &mut self.servers);
+        self.sockets.send(|| next_transmit(now, peer, servers));
         while let Some(event) = self.peer.poll_event() {
             self.output.event(event);
+        }
+    }
+
+    fn found(&mut self, found: Found) {
+        let line = match found {
+            Found::Reflexive { address, socket } => self.peer.add_reflexive_candidate(address, socket),
+            Found::Relayed { address, socket } => self.peer.add_relayed_candidate(address, socket),
+        };
+        if let (Some(line), Some(mid)) = (line, self.peer.candidate_mid()) {
+            self.output.candidate(mid, &line);
         }
     }
 
@@ -403,8 +444,17 @@ impl Worker {
         }
         for index in readable {
             let now = clock::now();
+            let (peer, servers) = (&mut self.peer, &mut self.servers);
             self.sockets.receive(index, |local, remote, data| {
-                self.peer.handle_datagram(now, local, remote, data);
+                match servers.handle_datagram(now, local, remote, data) {
+                    Delivery::Direct => peer.handle_datagram(now, local, remote, data),
+                    Delivery::Relayed {
+                        relay,
+                        peer: from,
+                        data,
+                    } => peer.handle_datagram(now, relay, from, &data),
+                    Delivery::Taken => {}
+                }
             });
         }
         Ok(())
@@ -412,14 +462,30 @@ impl Worker {
 
     fn timeout(&self) -> Timespec {
         let now = clock::now();
-        let wait = self
+        let due = self
             .peer
             .next_deadline()
-            .map_or(0, |due| due.since(now).as_micros() as u64);
+            .into_iter()
+            .chain(self.servers.next_deadline())
+            .min();
+        let wait = due.map_or(0, |due| due.since(now).as_micros() as u64);
         let wait = wait.min(LONGEST_WAIT_US);
         Timespec {
             tv_sec: (wait / 1_000_000) as i64,
             tv_nsec: (wait % 1_000_000 * 1000) as i64,
+        }
+    }
+}
+
+/// The servers' own business first: it is little, and the rest may depend on it.
+fn next_transmit(now: Monotonic, peer: &mut Peer, servers: &mut Servers) -> Option<Transmit> {
+    loop {
+        if let Some(transmit) = servers.poll_transmit() {
+            return Some(transmit);
+        }
+        let transmit = peer.poll_transmit()?;
+        if let Some(transmit) = servers.relay(now, transmit) {
+            return Some(transmit);
         }
     }
 }

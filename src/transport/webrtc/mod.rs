@@ -20,6 +20,7 @@ mod peer;
 mod random;
 mod sdp;
 mod secure;
+mod servers;
 #[cfg(target_os = "linux")]
 mod sockets;
 mod srtp;
@@ -32,13 +33,14 @@ pub use certificate::Certificate;
 pub use channels::{ChannelEvent, ChannelId, SendRefused};
 pub use config::{Config, Direction, Seed, VideoConfig};
 #[cfg(target_os = "linux")]
-pub use connection::{Connection, PeerOutput, StartError};
+pub use connection::{Connection, Network, PeerOutput, StartError};
 pub use dcep::{ChannelConfig, Reliability};
 pub use event::{CandidateKind, Event, Failure, Path, Transmit};
 pub use media::{AudioPacket, OutgoingUnit, UnitRefused};
 pub use negotiate::NegotiationError;
 pub use peer::Peer;
 pub use sdp::{MAX_SDP_BYTES, SdpError};
+pub use servers::{IceServers, TurnServer};
 pub use stats::{PeerStats, ReceivedTrack, SentTrack};
 
 /// Largest datagram sent, in bytes: passes links with an MTU of 1280 and a tunnel's header.

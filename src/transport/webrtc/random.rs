@@ -34,6 +34,11 @@ impl Random {
         self.u64() as u32
     }
 
+    /// A seed for another part.
+    pub(super) fn seed(&mut self) -> Seed {
+        Seed(self.block())
+    }
+
     /// Letters of Base64, which are those that ICE allows; 6 bits each.
     pub(super) fn letters(&mut self, count: usize) -> String {
         let mut text = STANDARD.encode(self.block());

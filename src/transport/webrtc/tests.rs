@@ -1,5 +1,6 @@
 //! Two peers over a link on virtual time.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use super::*;
 mod data;
 mod negotiation;
 mod pictures;
+mod relay;
 
 const PROFILE: [u8; 3] = [0x42, 0xe0, 0x2a];
 

@@ -231,7 +231,7 @@ fn candidates_may_come_before_the_description_and_in_it() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     /// Damaged descriptions and candidates are refused or understood, never more.
     #[test]
