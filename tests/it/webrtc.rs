@@ -1,7 +1,9 @@
 //! Two WebRTC peers on threads of their own, over UDP on loopback.
 
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -18,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 struct Output {
     events: SyncSender<Event>,
     descriptions: SyncSender<String>,
+    candidates: SyncSender<(String, String)>,
 }
 
 impl PeerOutput for Output {
@@ -26,7 +29,9 @@ impl PeerOutput for Output {
         let _ = self.events.send(event);
     }
 
-    fn candidate(&self, _mid: &str, _candidate: &str) {}
+    fn candidate(&self, mid: &str, candidate: &str) {
+        let _ = self.candidates.send((mid.to_owned(), candidate.to_owned()));
+    }
 
     fn description(&self, sdp: &str) {
         let _ = self.descriptions.send(sdp.to_owned());
@@ -76,10 +81,23 @@ impl End {
     }
 }
 
+/// Where candidates go that a test has no use for.
+fn nowhere() -> SyncSender<(String, String)> {
+    sync_channel(64).0
+}
+
 fn output() -> (Arc<Output>, Receiver<Event>, Receiver<String>) {
     let (events, heard) = sync_channel(10_000);
     let (descriptions, described) = sync_channel(8);
-    (Arc::new(Output { events, descriptions }), heard, described)
+    (
+        Arc::new(Output {
+            events,
+            descriptions,
+            candidates: nowhere(),
+        }),
+        heard,
+        described,
+    )
 }
 
 fn here() -> Network {
@@ -241,4 +259,43 @@ fn an_offer_and_an_answer_of_no_use_are_told() {
         _ => None,
     });
     assert_eq!(failure, Failure::Negotiation(NegotiationError::NoH264));
+}
+
+/// A STUN server that sees everybody at the same address.
+fn stun_server() -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let address = socket.local_addr().expect("a bound socket");
+    thread::spawn(move || {
+        let mut request = [0; 64];
+        let Ok((_, from)) = socket.recv_from(&mut request) else {
+            return;
+        };
+        let mut answer = vec![1, 1, 0, 12];
+        answer.extend(&request[4..20]);
+        // XOR-MAPPED-ADDRESS 203.0.113.7:9000.
+        let (port, ip) = (9000 ^ 0x2112_u16, 0xcb00_7107 ^ 0x2112_a442_u32);
+        answer.extend([0, 0x20, 0, 8, 0, 1]);
+        answer.extend(port.to_be_bytes());
+        answer.extend(ip.to_be_bytes());
+        // Nobody may be left to hear it.
+        let _ = socket.send_to(&answer, from);
+    });
+    address
+}
+
+#[test]
+fn what_a_stun_server_sees_becomes_a_candidate() {
+    let mut network = here();
+    network.servers.stun = vec![stun_server()];
+    let (candidates, heard) = sync_channel(64);
+    let output = Output {
+        events: sync_channel(64).0,
+        descriptions: sync_channel(8).0,
+        candidates,
+    };
+    let (_connection, _offer) =
+        Connection::offer(config(Direction::Send), &network, Arc::new(output)).unwrap();
+    let (mid, candidate) = heard.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(mid, "Display1");
+    assert!(candidate.contains(" 203.0.113.7 9000 typ srflx"), "{candidate}");
 }
