@@ -278,3 +278,59 @@ proptest! {
         prop_assert!(pair.guest.peer.stats().datagrams_ignored >= 1000);
     }
 }
+
+/// What hosts in the field offer: everything both ways, transport lines for the whole session, no candidates.
+#[test]
+fn an_offer_of_the_field_is_answered() {
+    let digest = ["AB"; 32].join(":");
+    let media = |kind: &str, mid: &str, map: &str, ssrc: u32| {
+        format!(
+            "m={kind}\r\nc=IN IP4 0.0.0.0\r\na=mid:{mid}\r\na=sendrecv\r\na=ssrc:{ssrc} cname:{mid}\r\n\
+             a=msid:{mid} {mid}\r\na=rtcp-mux\r\n{map}a=ice-ufrag:fgh1\r\na=ice-pwd:0123456789012345678901\r\n"
+        )
+    };
+    let h264 = "a=rtpmap:96 H264/90000\r\na=rtcp-fb:96 nack\r\na=rtcp-fb:96 goog-remb\r\n\
+        a=fmtp:96 profile-level-id=42e01f;packetization-mode=1;level-asymmetry-allowed=1\r\n";
+    let opus = "a=rtpmap:111 opus/48000/2\r\na=fmtp:111 minptime=10;stereo=1;useinbandfec=1\r\n";
+    let offer = format!(
+        "v=0\r\no=rtc 1 0 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE Display1 Display2 audio-stream 0\r\n\
+         a=msid-semantic:WMS *\r\na=setup:actpass\r\na=ice-options:ice2,trickle\r\n\
+         a=fingerprint:sha-256 {digest}\r\n{}{}{}m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n\
+         c=IN IP4 0.0.0.0\r\na=mid:0\r\na=sctp-port:5000\r\na=max-message-size:262144\r\n\
+         a=ice-ufrag:fgh1\r\na=ice-pwd:0123456789012345678901\r\n",
+        media("video 9 UDP/TLS/RTP/SAVPF 96", "Display1", h264, 1001),
+        media("video 9 UDP/TLS/RTP/SAVPF 96", "Display2", h264, 1002),
+        media("audio 9 UDP/TLS/RTP/SAVPF 111", "audio-stream", opus, 1003),
+    );
+    let now = Monotonic::from_micros(1);
+    let mut guest = Peer::new(now, config(Direction::Receive, 2));
+    let answer = guest.handle_offer(now, &offer).unwrap();
+    let lines =
+        |start: &str| -> Vec<&str> { answer.lines().filter(|line| line.starts_with(start)).collect() };
+    assert_eq!(
+        lines("m="),
+        [
+            "m=video 9 UDP/TLS/RTP/SAVPF 96",
+            "m=video 9 UDP/TLS/RTP/SAVPF 96",
+            "m=audio 9 UDP/TLS/RTP/SAVPF 111",
+            "m=application 9 UDP/DTLS/SCTP webrtc-datachannel",
+        ]
+    );
+    assert_eq!(
+        lines("a=mid:"),
+        [
+            "a=mid:Display1",
+            "a=mid:Display2",
+            "a=mid:audio-stream",
+            "a=mid:0"
+        ]
+    );
+    assert_eq!(
+        lines("a=group"),
+        ["a=group:BUNDLE Display1 Display2 audio-stream 0"]
+    );
+    assert_eq!(lines("a=recvonly").len(), 3);
+    assert_eq!(lines("a=setup"), ["a=setup:active"; 4]);
+    assert!(lines("a=ssrc").is_empty() && lines("a=rtcp-fb:96 goog-remb").is_empty());
+    assert_eq!(guest.candidate_mid(), Some("Display1"));
+}
