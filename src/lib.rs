@@ -2,12 +2,14 @@
 //!
 //! `cli` parses what was typed and prints, `config` resolves it against the environment, `agent` speaks the
 //! automation protocol, `video` publishes pictures to local browsers, `transport` brings access units, `terminal` draws them for people,
-//! `signal` is the server through which hosts and guests find each other.
+//! `host` shares a desktop, `signal` is the server through which hosts and guests find each other.
 //! Rules live in `crossdesk_core`, graphs and pixels in `crossdesk_pipelines`.
 
 pub mod agent;
 pub mod cli;
 pub mod config;
+#[cfg(target_os = "linux")]
+pub mod host;
 mod log;
 pub mod signal;
 pub mod terminal;

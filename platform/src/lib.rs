@@ -22,6 +22,14 @@ mod windows;
 
 use facts::Machine;
 
+/// The name this machine goes by, for people; empty when it does not say.
+pub fn host_name() -> String {
+    #[cfg(unix)]
+    return rustix::system::uname().nodename().to_string_lossy().into_owned();
+    #[cfg(not(unix))]
+    return std::env::var("COMPUTERNAME").unwrap_or_default();
+}
+
 /// Looks at the machine this process runs on; takes milliseconds and changes nothing.
 pub fn look() -> Machine {
     #[cfg(target_os = "linux")]

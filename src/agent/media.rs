@@ -1,9 +1,10 @@
 //! The connection's moving parts: a transport, the receive graph it feeds, and where both deliver.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{self, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use crossdesk_core::automation::TransportDiagnostics;
 use crossdesk_core::media::{AccessUnit, TapUnit};
@@ -171,13 +172,28 @@ impl Media {
         diagnostics
     }
 
-    /// Ends both on a thread of their own: a source or decoder that hangs must not hold up the session.
-    pub fn stop(self) {
+    /// Ends both on a thread of their own: a source or decoder that hangs must not hold up the session. The other end of
+    /// what is returned closes once the transport has said goodbye.
+    pub fn stop(self) -> Goodbye {
+        let (end, ended) = sync_channel(0);
         let ending = thread::Builder::new().name("media-end".into()).spawn(move || {
             drop(self.transport);
+            drop(end);
             drop(self.receiver);
         });
         // Without a thread the parts were dropped right here, slower but just as well.
         drop(ending);
+        Goodbye(ended)
+    }
+}
+
+/// A transport that is being ended.
+pub struct Goodbye(mpsc::Receiver<()>);
+
+impl Goodbye {
+    /// Waits until the other side was told, or for `limit`.
+    pub fn wait(self, limit: Duration) {
+        // Closed is what it waits for, and too late cannot be helped.
+        let _ = self.0.recv_timeout(limit);
     }
 }

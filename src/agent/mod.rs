@@ -27,10 +27,11 @@ use self::event::AgentEvent;
 use self::input::read_lines;
 use self::output::Writer;
 use self::owner::{Owner, Parts};
-use self::start::Starter;
+use self::start::{Starter, StarterConfig};
 use self::viewers::Viewers;
 use crate::config::Environment;
 use crate::log;
+use crate::transport::signaling::ServerAddress;
 use crate::video::{VideoConfig, VideoService};
 
 /// Everything the command line and the environment say about one agent process.
@@ -42,10 +43,8 @@ pub struct AgentOptions {
     pub video_ws: bool,
     /// Where pictures come from, as typed after `--source`; `None` means the remote transport.
     pub source: Option<String>,
-    /// Signaling server host name or address.
-    pub server: Option<String>,
-    /// Signaling server port.
-    pub port: Option<u16>,
+    /// The signaling server through which a remote host is found.
+    pub server: Option<ServerAddress>,
     /// Name of the stream quality preset.
     pub quality: Option<String>,
     /// Directory for diagnostic logs; it must exist.
@@ -108,7 +107,12 @@ pub fn run(options: &AgentOptions, environment: &Environment) -> anyhow::Result<
         })?,
         captures: CaptureWorker::start(events.clone())?,
         viewers,
-        starter: Starter::new(source, options.decoder.clone(), password_expected),
+        starter: Starter::new(StarterConfig {
+            source,
+            server: options.server.clone(),
+            decoder: options.decoder.clone(),
+            password_expected,
+        }),
         events: events.clone(),
     };
     spawn("stdin", events, move |events| read_stdin(events, &granted))?;

@@ -30,6 +30,8 @@ const CHUNK_BYTES: usize = 64 * 1024;
 const LAST_PICTURES: Duration = Duration::from_secs(3);
 /// How long replies may take to leave after the end of the session; `exit` promises two seconds in all.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// How long the other side's goodbye may take beyond that.
+const GOODBYE: Duration = Duration::from_millis(800);
 
 /// What the loop is built from.
 pub struct Parts {
@@ -100,11 +102,13 @@ impl Owner {
             }
             self.wait();
         };
-        if let Some(media) = self.media.take() {
-            media.stop();
-        }
+        let goodbye = self.media.take().map(Media::stop);
         if reason != ExitReason::OutputBlocked {
             self.say_farewell();
+        }
+        // A host that is told releases what is held and stops sending; one that is not finds out seconds later.
+        if let Some(goodbye) = goodbye {
+            goodbye.wait(GOODBYE);
         }
         reason
     }

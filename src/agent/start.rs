@@ -5,13 +5,19 @@ use std::sync::mpsc::SyncSender;
 
 use crossdesk_core::automation::{DecoderPreference, StartTransport};
 use crossdesk_core::error::ErrorCode;
+#[cfg(target_os = "linux")]
+use crossdesk_core::signaling::{self, DeviceId};
 use crossdesk_pipelines::plan::source::{Credentials, SourceSpec};
 use crossdesk_pipelines::receive::{DecoderChoice, ReceiveConfig};
 use crossdesk_platform::secret::{Secret, SecretError};
 
 use super::event::AgentEvent;
 use super::media::{LatestPicture, Media, MediaParts};
+use crate::transport::Transport;
 use crate::transport::direct::Direct;
+#[cfg(target_os = "linux")]
+use crate::transport::remote::{Remote, Target};
+use crate::transport::signaling::ServerAddress;
 use crate::video::Publisher;
 
 /// What reading the password descriptor gave.
@@ -20,11 +26,29 @@ pub type Password = Result<Secret, SecretError>;
 /// What stands in the way of a connection: a code of the error table and a sentence for people.
 pub type Refusal = (ErrorCode, String);
 
+/// Where a connection goes.
+enum Destination {
+    Source(SourceSpec, Option<Credentials>),
+    #[cfg(target_os = "linux")]
+    Device(Target),
+}
+
+/// What the command line says about connections.
+pub struct StarterConfig {
+    /// What `--source` named; `None` means a remote host.
+    pub source: Option<SourceSpec>,
+    /// What `--server` named.
+    pub server: Option<ServerAddress>,
+    /// What `--decoder` named.
+    pub decoder: Option<DecoderChoice>,
+    /// True when a password comes over a descriptor.
+    pub password_expected: bool,
+}
+
 /// Everything a connection needs beside the `connect` request.
 pub struct Starter {
-    /// What `--source` named; `None` means a remote host.
     source: Option<SourceSpec>,
-    /// What `--decoder` named.
+    server: Option<ServerAddress>,
     decoder: Option<DecoderChoice>,
     /// `None` until the descriptor is read; `Some(None)` when there is no descriptor.
     password: Option<Option<Password>>,
@@ -33,12 +57,13 @@ pub struct Starter {
 }
 
 impl Starter {
-    /// A starter that waits for GStreamer and, with `password_expected`, for the password.
-    pub fn new(source: Option<SourceSpec>, decoder: Option<DecoderChoice>, password_expected: bool) -> Self {
+    /// A starter that waits for GStreamer and, when one is expected, for the password.
+    pub fn new(config: StarterConfig) -> Self {
         Self {
-            source,
-            decoder,
-            password: (!password_expected).then_some(None),
+            source: config.source,
+            server: config.server,
+            decoder: config.decoder,
+            password: (!config.password_expected).then_some(None),
             media: None,
         }
     }
@@ -72,11 +97,7 @@ impl Starter {
         if let Some(Err(reason)) = &self.media {
             return Err((ErrorCode::PluginMissing, reason.clone()));
         }
-        let credentials = self.credentials()?;
-        let source = self.source.clone().ok_or_else(|| {
-            let reason = "this program reaches no remote host yet; name a stream with --source".to_owned();
-            (ErrorCode::TransportUnavailable, reason)
-        })?;
+        let destination = self.destination(start)?;
         let receive = ReceiveConfig {
             decoder: self.decoder_choice(start),
             ..ReceiveConfig::default()
@@ -87,10 +108,58 @@ impl Starter {
             publisher,
             events,
         };
-        let dial = move |output| -> Box<dyn crate::transport::Transport> {
-            Box::new(Direct::start(source.clone(), credentials.clone(), output))
+        let dial = move |output| match &destination {
+            Destination::Source(source, credentials) => {
+                Box::new(Direct::start(source.clone(), credentials.clone(), output)) as Box<dyn Transport>
+            }
+            #[cfg(target_os = "linux")]
+            Destination::Device(target) => Box::new(Remote::start(target.clone(), output)),
         };
         Media::start(parts, &dial).map_err(|reason| (ErrorCode::PluginMissing, reason))
+    }
+
+    fn destination(&self, start: &StartTransport) -> Result<Destination, Refusal> {
+        if let Some(source) = &self.source {
+            return Ok(Destination::Source(source.clone(), self.credentials()?));
+        }
+        let unavailable = |reason: &str| (ErrorCode::TransportUnavailable, reason.to_owned());
+        let Some(server) = &self.server else {
+            let reason = "neither a signaling server (--server) nor a stream (--source) was named";
+            return Err(unavailable(reason));
+        };
+        #[cfg(target_os = "linux")]
+        {
+            let device = DeviceId::parse(&start.connect.device)
+                .ok_or_else(|| unavailable("the id of a device does not begin with 0"))?;
+            Ok(Destination::Device(Target {
+                server: server.clone(),
+                device,
+                password: self.device_password()?,
+                display: start.connect.display,
+            }))
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = (server, start);
+            Err(unavailable(
+                "this system's sockets are not supported yet; name a stream with --source",
+            ))
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn device_password(&self) -> Result<signaling::Password, Refusal> {
+        let missing = |reason: String| (ErrorCode::CredentialsMissing, reason);
+        match self.password.as_ref().and_then(Option::as_ref) {
+            None => Err(missing(
+                "the device's password is needed; hand it over with --password-fd".to_owned(),
+            )),
+            Some(Err(error)) => Err(missing(error.to_string())),
+            Some(Ok(secret)) if secret.expose().is_empty() => {
+                Err(missing("the password is empty".to_owned()))
+            }
+            Some(Ok(secret)) => Ok(signaling::Password::new(secret.expose())),
+        }
     }
 
     fn decoder_choice(&self, start: &StartTransport) -> DecoderChoice {

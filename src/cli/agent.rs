@@ -8,6 +8,7 @@ use crate::agent::AgentOptions;
 use crate::config::Environment;
 
 use super::Exit;
+use super::server::ServerArgs;
 
 const MORE: &str = "\
 The protocol:
@@ -24,6 +25,9 @@ Examples:
   {\"id\":2,\"method\":\"connect\",\"device\":\"123456789\",\"mode\":\"observe\",\"display\":0}
   {\"id\":3,\"method\":\"screenshot\",\"timeout_ms\":5000}
   {\"id\":4,\"method\":\"exit\"}
+
+  # A remote desktop, found through a signaling server; its password is in a file that only its owner can read.
+  crossdesk-cli agent --stdio --password-fd 3 --server signal.example.net 3<secret
 
   # An RTSP camera; `user:password` is in a file that only its owner can read.
   crossdesk-cli agent --stdio --password-fd 3 --video-ws --source rtsp://camera/live 3<secret
@@ -49,20 +53,14 @@ pub struct Args {
     #[arg(long)]
     video_ws: bool,
 
-    /// Watch this stream; required by `connect`, as no remote host is reached yet: file:PATH, rtsp://…, rtp://…,
-    /// sdp:PATH, test:
+    /// Watch this stream instead of a device: file:PATH, rtsp://…, rtp://…, sdp:PATH, test:
     #[arg(long, value_name = "URI")]
     source: Option<String>,
 
-    /// Without effect: this version reaches no remote host. Later: the signaling server to find it through
-    #[arg(long, value_name = "HOST")]
-    server: Option<String>,
+    #[command(flatten)]
+    server: ServerArgs,
 
-    /// Without effect, like --server. Later: the port of the signaling server
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    port: Option<u16>,
-
-    /// Without effect: a direct source has its own quality. Later: what to ask the remote host for
+    /// Without effect yet: a host has its own quality
     #[arg(long, value_name = "PRESET")]
     quality: Option<String>,
 
@@ -75,23 +73,17 @@ pub struct Args {
     decoder: Option<DecoderChoice>,
 }
 
-impl From<Args> for AgentOptions {
-    fn from(args: Args) -> Self {
-        Self {
-            password_fd: args.password_fd,
-            video_ws: args.video_ws,
-            source: args.source,
-            server: args.server,
-            port: args.port,
-            quality: args.quality,
-            log_dir: args.log_dir,
-            decoder: args.decoder,
-        }
-    }
-}
-
 /// Runs the agent until its parent hangs up.
 pub fn run(args: Args, environment: &Environment) -> anyhow::Result<Exit> {
-    crate::agent::run(&args.into(), environment)?;
+    let options = AgentOptions {
+        password_fd: args.password_fd,
+        video_ws: args.video_ws,
+        source: args.source,
+        server: args.server.address()?,
+        quality: args.quality,
+        log_dir: args.log_dir,
+        decoder: args.decoder,
+    };
+    crate::agent::run(&options, environment)?;
     Ok(Exit::Success)
 }

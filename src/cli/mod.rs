@@ -7,9 +7,12 @@ mod agent;
 mod completions;
 mod doctor;
 mod exit;
+#[cfg(target_os = "linux")]
+mod host;
 mod man;
 mod printer;
 mod reference;
+mod server;
 mod signal;
 mod table;
 mod view;
@@ -56,6 +59,8 @@ enum Command {
     Agent(agent::Args),
     Doctor(doctor::Args),
     View(view::Args),
+    #[cfg(target_os = "linux")]
+    Host(host::Args),
     Signal(signal::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -74,6 +79,8 @@ pub fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Agent(args) => agent::run(args, &environment),
         Command::Doctor(args) => doctor::run(&args, &printer),
+        #[cfg(target_os = "linux")]
+        Command::Host(args) => host::run(&args, &printer, &environment),
         Command::Signal(args) => signal::run(&args, &printer, &environment),
         Command::View(args) => view::run(&args, &printer, &environment),
         Command::Completions(args) => completions::run(&args, &printer),

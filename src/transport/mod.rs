@@ -8,7 +8,11 @@ use crossdesk_core::media::AccessUnit;
 
 mod backoff;
 pub mod direct;
+#[cfg(target_os = "linux")]
+pub(crate) mod ice_servers;
 mod reconnect;
+#[cfg(target_os = "linux")]
+pub mod remote;
 pub mod signaling;
 pub mod webrtc;
 

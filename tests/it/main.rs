@@ -6,6 +6,7 @@ mod doctor;
 mod endurance;
 mod fuzz_inputs;
 mod protocol;
+mod remote;
 mod signal;
 mod sources;
 mod streams;

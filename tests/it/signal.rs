@@ -2,7 +2,7 @@
 
 mod client;
 mod ours;
-mod process;
+pub mod process;
 
 use std::time::{Duration, Instant};
 

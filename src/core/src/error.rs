@@ -150,11 +150,21 @@ error_codes! {
     Disconnected, "DISCONNECTED", Caller, false, false,
         "the connection was ended on request";
     TransportUnavailable, "TRANSPORT_UNAVAILABLE", Caller, false, false,
-        "this program has no way to reach the device; name a direct source with `--source`";
+        "this program has no way to reach the device; name a signaling server with `--server` or a direct source with `--source`";
     AuthenticationFailed, "AUTHENTICATION_FAILED", Person, false, false,
         "the other side refused the credentials";
     CredentialsMissing, "CREDENTIALS_MISSING", Person, false, false,
         "credentials are needed and the password descriptor held none";
+    SignalingTimeout, "SIGNALING_TIMEOUT", Environment, false, false,
+        "the signaling server could not be reached, or did not let this program in, in time";
+    SignalingUntrusted, "SIGNALING_UNTRUSTED", Environment, false, false,
+        "the certificate of the signaling server is not trusted";
+    RateLimited, "RATE_LIMITED", Limit, false, false,
+        "the signaling server refuses further attempts for a while";
+    DeviceUnavailable, "DEVICE_UNAVAILABLE", Peer, false, false,
+        "the device is offline or unknown, or did not answer";
+    NoRoute, "NO_ROUTE", Environment, false, false,
+        "both ends know each other and no network path between them works";
     SourceEnded, "SOURCE_ENDED", Peer, false, false,
         "the source came to its end";
     SourceRefused, "SOURCE_REFUSED", Peer, false, false,

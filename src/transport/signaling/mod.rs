@@ -37,6 +37,17 @@ pub struct ServerAddress {
     pub trust: Trust,
 }
 
+impl ServerAddress {
+    /// True when it is on this machine: then the other end may be here as well.
+    pub fn is_local(&self) -> bool {
+        self.host == "localhost"
+            || self
+                .host
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|address| address.is_loopback())
+    }
+}
+
 /// What a session asks of its signaling.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
@@ -144,17 +155,16 @@ impl Drop for Signaling {
     }
 }
 
-/// Reads the address of a server named on the command line.
+/// Refuses to send passwords in plain text to another machine.
 ///
 /// # Errors
-/// When `plain` would leave this machine.
-pub fn check_plain(host: &str, trust: &Trust) -> anyhow::Result<()> {
-    let loopback = host == "localhost"
-        || host
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback());
-    if *trust == Trust::Plain && !loopback {
-        bail!("--plain speaks to a server on this machine only, 127.0.0.1 or ::1; {host} is not");
+/// When `address` would.
+pub fn check_plain(address: &ServerAddress) -> anyhow::Result<()> {
+    if address.trust == Trust::Plain && !address.is_local() {
+        bail!(
+            "--plain speaks to a server on this machine only, 127.0.0.1 or ::1; {} is not",
+            address.host
+        );
     }
     Ok(())
 }
@@ -288,12 +298,19 @@ mod tests {
 
     #[test]
     fn plain_text_stays_on_this_machine() {
+        let check = |host: &str, trust: Trust| {
+            check_plain(&ServerAddress {
+                host: host.to_owned(),
+                port: 1,
+                trust,
+            })
+        };
         for host in ["localhost", "127.0.0.1", "127.9.9.9", "::1"] {
-            assert!(check_plain(host, &Trust::Plain).is_ok(), "{host}");
+            assert!(check(host, Trust::Plain).is_ok(), "{host}");
         }
         for host in ["192.0.2.1", "example.net", "localhost.example.net", "::"] {
-            assert!(check_plain(host, &Trust::Plain).is_err(), "{host}");
-            assert!(check_plain(host, &Trust::System).is_ok(), "{host}");
+            assert!(check(host, Trust::Plain).is_err(), "{host}");
+            assert!(check(host, Trust::System).is_ok(), "{host}");
         }
     }
 }

@@ -50,7 +50,7 @@ pub(super) struct Connector {
 
 impl Connector {
     pub(super) fn new(address: ServerAddress) -> anyhow::Result<Self> {
-        check_plain(&address.host, &address.trust)?;
+        check_plain(&address)?;
         let tls = client_config(&address.trust)?;
         Ok(Self { address, tls })
     }

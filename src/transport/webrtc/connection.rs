@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use bytes::Bytes;
 use crossdesk_core::time::Monotonic;
@@ -32,6 +33,8 @@ const MAX_COMMANDS: usize = 256;
 const MAX_UNITS: usize = 8;
 /// Longest wait: a second is as good as for ever, and never too long for arithmetic.
 const LONGEST_WAIT_US: u64 = 1_000_000;
+/// How long the end of a connection waits for its goodbye to be sent.
+const FAREWELL: Duration = Duration::from_millis(100);
 
 /// How a connection reaches the world.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,6 +124,8 @@ impl Shared {
 pub struct Connection {
     commands: SyncSender<Command>,
     shared: Arc<Shared>,
+    /// Ends when the thread does. Behind a lock only so that a connection can be shared.
+    ended: Mutex<Receiver<()>>,
 }
 
 impl fmt::Debug for Connection {
@@ -184,8 +189,16 @@ impl Connection {
             shared: Arc::clone(&shared),
         };
         let thread = thread::Builder::new().name("webrtc".to_owned());
-        thread.spawn(move || worker.run())?;
-        Ok(Self { commands, shared })
+        let (end, ended) = sync_channel(0);
+        thread.spawn(move || {
+            worker.run();
+            drop(end);
+        })?;
+        Ok(Self {
+            commands,
+            shared,
+            ended: Mutex::new(ended),
+        })
     }
 
     /// Takes the answer to the offer; one of no use ends the connection with [`Failure::Negotiation`].
@@ -275,6 +288,9 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::Release);
         self.shared.wake();
+        // Either way there is nothing more to do: the goodbye was sent, or the thread is held up.
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = ended.recv_timeout(FAREWELL);
     }
 }
 

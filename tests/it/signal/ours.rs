@@ -97,6 +97,19 @@ fn a_host_and_a_guest_of_ours_are_introduced() {
     drop(visitor.signaling);
     assert_eq!(host.next(), ClientEvent::Left { remote: guest });
 
+    let trust = Trust::Pinned(server.fingerprint().parse().expect("a fingerprint"));
+    let visitor = End::start(address(&server, trust), super::ours::guest(id, &password));
+    let ClientEvent::Joined { guest, .. } = host.next() else {
+        panic!("a guest joins");
+    };
+    host.signaling.order(Order::EndSession { remote: guest });
+    assert_eq!(
+        visitor.next(),
+        ClientEvent::Left {
+            remote: id.to_string()
+        }
+    );
+
     let new = Password::new("Zk41pT");
     host.signaling.order(Order::ChangePassword(new.clone()));
     assert_eq!(host.next(), ClientEvent::PasswordChanged(true));

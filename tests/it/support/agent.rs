@@ -1,6 +1,7 @@
 //! A real `crossdesk-cli agent` process, driven over its pipes.
 
 use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
@@ -30,6 +31,28 @@ impl Launch {
             args: args.map(str::to_owned).to_vec(),
             env: Vec::new(),
             password: Some("correct horse\n".to_owned()),
+            name: name.to_owned(),
+        }
+    }
+
+    /// An agent that finds a device through the signaling server at `server`.
+    pub fn remote(name: &str, server: SocketAddr) -> Self {
+        let (host, port) = (server.ip().to_string(), server.port().to_string());
+        let args = [
+            "agent",
+            "--stdio",
+            "--password-fd",
+            "3",
+            "--plain",
+            "--server",
+            &host,
+            "--port",
+            &port,
+        ];
+        Self {
+            args: args.map(str::to_owned).to_vec(),
+            env: Vec::new(),
+            password: None,
             name: name.to_owned(),
         }
     }

@@ -1,6 +1,7 @@
 //! What several topics share: a running agent, and where things lie.
 
 pub mod agent;
+pub mod host;
 pub mod rtsp;
 
 use std::path::{Path, PathBuf};

@@ -363,15 +363,16 @@ impl Client {
 
     /// The session with `remote` is over. A guest leaves by it; a host stays joinable for others.
     pub fn end_session(&mut self, remote: &str) {
-        self.report(remote, false);
-        self.tickets.remove(remote);
         let Some((me, host)) = self.names() else { return };
         let text = if self.is_host() {
             say::disconnect_peer(&host, remote)
         } else {
             say::leave(&me, &host)
         };
+        // The report comes last: a server that has forgotten the session by it tells the other end nothing.
         self.say_online(text);
+        self.report(remote, false);
+        self.tickets.remove(remote);
     }
 
     /// Gives the device another password; only hosts have one.
