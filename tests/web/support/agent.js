@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 // The newest build, unless the caller names one.
 const BUILDS = ['release', 'debug'].map((profile) => fileURLToPath(new URL(`../../../target/${profile}/crossdesk-cli`, import.meta.url)));
 const builtAt = (file) => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-const CLI = process.env.CROSSDESK_CLI ?? BUILDS.reduce((best, file) => (builtAt(file) > builtAt(best) ? file : best));
+export const CLI = process.env.CROSSDESK_CLI ?? BUILDS.reduce((best, file) => (builtAt(file) > builtAt(best) ? file : best));
 // The protocol has callers poll `status`; 20 ms is a picture and a half.
 const POLL_MS = 20;
 const REPLY_MS = 20_000;

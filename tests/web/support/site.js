@@ -8,6 +8,7 @@ const FILES = {
   '/viewer.js': ['viewer.js', 'text/javascript'],
   '/players.js': ['players.js', 'text/javascript'],
   '/frames.js': ['frames.js', 'text/javascript'],
+  '/webclient.js': ['webclient.js', 'text/javascript'],
   '/guest.js': ['guest.js', 'text/javascript'],
 };
 
