@@ -8,6 +8,7 @@ mod png;
 mod receive;
 mod signal;
 mod slices;
+mod webrtc;
 
 use crate::Options;
 use crate::report::{Figure, Spec};
@@ -37,4 +38,8 @@ pub const ALL: &[Work] = &[
     hello::WORK,
     memory::WORK,
     signal::WORK,
+    webrtc::HD,
+    webrtc::UHD,
+    webrtc::CONNECT,
+    webrtc::DATA,
 ];
