@@ -2,7 +2,8 @@
 //!
 //! Facts about a machine are plain data ([`facts`]); each system has a folder that collects them, and [`fake`]
 //! has machines for tests. [`desktop`] and [`input`] are what a host shows and lets a guest do. [`stdio`] and [`secret`] are about the descriptors a parent process hands down.
-//! `unsafe` is allowed in `secret.rs` alone, to take over a descriptor that is known by its number only.
+//! `unsafe` is allowed in `secret.rs`, to take over a descriptor that is known by its number only, and in
+//! `linux/x11/shm.rs`, for memory that the X server writes into.
 #![deny(unsafe_code)]
 
 pub mod desktop;

@@ -7,5 +7,6 @@ mod xvfb;
 
 mod displays;
 mod input;
+mod screen;
 mod text;
 mod window;

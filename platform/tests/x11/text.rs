@@ -102,8 +102,10 @@ fn a_program_reads_any_script_whatever_is_locked_or_held() {
     input.handle(NOW, key("CAPS_LOCK", true)).unwrap();
     input.handle(NOW, key("CAPS_LOCK", false)).unwrap();
     input.handle(NOW, key("SHIFT", true)).unwrap();
-    // Xlib learns of new symbols only after a program's first key.
+    // Xlib asks for news about symbols when a program waits for the first time after its first key.
     xev.wait("Shift_L");
+    input.handle(NOW, key("CTRL", true)).unwrap();
+    xev.wait("Control_L");
     for typed in ["Grüße, Ωμέγα!\n", "жук שלום 日本 €😀\t a@B{}~\n"] {
         input.handle(NOW, text(typed)).unwrap();
         assert_eq!(xev.read_line().replace('\r', "\n"), typed);

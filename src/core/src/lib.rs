@@ -10,6 +10,7 @@ pub mod error;
 pub mod h264;
 pub mod media;
 pub mod rtp;
+pub mod screen;
 pub mod signaling;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

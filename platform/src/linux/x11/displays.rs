@@ -32,21 +32,12 @@ impl Displays {
     /// `NoServer`, or `NoExtension` without RandR 1.5.
     pub fn open(display: Option<&str>) -> Result<Self, DesktopError> {
         let server = Server::connect(display)?;
-        server.need("RANDR")?;
-        let version = server.connection.randr_query_version(1, 5)?.reply()?;
-        if (version.major_version, version.minor_version) < (1, 5) {
-            return Err(DesktopError::NoExtension("RANDR 1.5"));
-        }
-        let news = NotifyMask::SCREEN_CHANGE | NotifyMask::CRTC_CHANGE | NotifyMask::OUTPUT_CHANGE;
-        server.connection.randr_select_input(server.root(), news)?;
-        // A resize of the desktop comes as a plain event of the root window on old servers.
-        let root = ChangeWindowAttributesAux::new().event_mask(EventMask::STRUCTURE_NOTIFY);
-        server.connection.change_window_attributes(server.root(), &root)?;
+        watch(&server)?;
         let mut displays = Self {
             server,
             known: Vec::new(),
         };
-        displays.known = displays.read()?;
+        displays.known = read(&displays.server)?;
         Ok(displays)
     }
 
@@ -62,49 +53,17 @@ impl Displays {
     pub fn poll_change(&mut self) -> Result<Option<&[Display]>, DesktopError> {
         let mut news = false;
         while let Some(event) = self.server.connection.poll_for_event()? {
-            news |= matches!(
-                event,
-                Event::RandrScreenChangeNotify(_) | Event::RandrNotify(_) | Event::ConfigureNotify(_)
-            );
+            news |= is_news(&event);
         }
         if !news {
             return Ok(None);
         }
-        let found = self.read()?;
+        let found = read(&self.server)?;
         if found == self.known {
             return Ok(None);
         }
         self.known = found;
         Ok(Some(&self.known))
-    }
-
-    fn read(&self) -> Result<Vec<Display>, DesktopError> {
-        let connection = &self.server.connection;
-        let monitors = connection.randr_get_monitors(self.server.root(), true)?.reply()?;
-        let mut displays = Vec::with_capacity(monitors.monitors.len());
-        for monitor in &monitors.monitors {
-            let name = connection.get_atom_name(monitor.name)?.reply()?.name;
-            displays.push(display(monitor, &name));
-        }
-        if displays.is_empty() {
-            displays.push(self.whole()?);
-        }
-        displays.sort_by_key(|display| (!display.primary, display.area.left, display.area.top));
-        Ok(displays)
-    }
-
-    /// A server without monitors still has a desktop to show.
-    fn whole(&self) -> Result<Display, DesktopError> {
-        let root = self.server.connection.get_geometry(self.server.root())?.reply()?;
-        Ok(Display {
-            name: "screen".to_owned(),
-            area: DisplayArea {
-                left: 0,
-                top: 0,
-                size: PixelSize::new(root.width.into(), root.height.into()),
-            },
-            primary: true,
-        })
     }
 }
 
@@ -124,4 +83,57 @@ fn display(monitor: &MonitorInfo, name: &[u8]) -> Display {
         },
         primary: monitor.primary,
     }
+}
+
+/// Asks for news about monitors.
+pub(super) fn watch(server: &Server) -> Result<(), DesktopError> {
+    server.need("RANDR")?;
+    let version = server.connection.randr_query_version(1, 5)?.reply()?;
+    if (version.major_version, version.minor_version) < (1, 5) {
+        return Err(DesktopError::NoExtension("RANDR 1.5"));
+    }
+    let news = NotifyMask::SCREEN_CHANGE | NotifyMask::CRTC_CHANGE | NotifyMask::OUTPUT_CHANGE;
+    server.connection.randr_select_input(server.root(), news)?;
+    // Monitors without an output of their own are announced as a change of the root window.
+    let root = ChangeWindowAttributesAux::new().event_mask(EventMask::STRUCTURE_NOTIFY);
+    server.connection.change_window_attributes(server.root(), &root)?;
+    Ok(())
+}
+
+/// True when monitors may have changed.
+pub(super) fn is_news(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::RandrScreenChangeNotify(_) | Event::RandrNotify(_) | Event::ConfigureNotify(_)
+    )
+}
+
+/// The displays as they are now.
+pub(super) fn read(server: &Server) -> Result<Vec<Display>, DesktopError> {
+    let connection = &server.connection;
+    let monitors = connection.randr_get_monitors(server.root(), true)?.reply()?;
+    let mut displays = Vec::with_capacity(monitors.monitors.len());
+    for monitor in &monitors.monitors {
+        let name = connection.get_atom_name(monitor.name)?.reply()?.name;
+        displays.push(display(monitor, &name));
+    }
+    if displays.is_empty() {
+        displays.push(whole(server)?);
+    }
+    displays.sort_by_key(|display| (!display.primary, display.area.left, display.area.top));
+    Ok(displays)
+}
+
+/// A server without monitors still has a desktop to show.
+fn whole(server: &Server) -> Result<Display, DesktopError> {
+    let root = server.connection.get_geometry(server.root())?.reply()?;
+    Ok(Display {
+        name: "screen".to_owned(),
+        area: DisplayArea {
+            left: 0,
+            top: 0,
+            size: PixelSize::new(root.width.into(), root.height.into()),
+        },
+        primary: true,
+    })
 }

@@ -6,10 +6,15 @@
 mod displays;
 mod input;
 mod keycodes;
+mod pointer;
+mod screen;
+#[expect(unsafe_code, reason = "memory that is shared with the server")]
+mod shm;
 mod text;
 
 pub use displays::Displays;
 pub use input::XTestInput;
+pub use screen::X11Screen;
 
 use x11rb::connection::{Connection, RequestConnection};
 use x11rb::errors::{ConnectError, ConnectionError, ReplyError, ReplyOrIdError};
