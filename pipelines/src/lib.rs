@@ -5,6 +5,7 @@
 //! `gst/lent.rs` alone, to give GStreamer memory of our own.
 #![deny(unsafe_code)]
 
+pub mod capture;
 pub mod clock;
 pub mod fake;
 pub mod gst;

@@ -9,7 +9,7 @@ use crossdesk_pipelines::plan::source::SourceSpec;
 use crossdesk_platform::secret::Inherited;
 
 use crate::config::Environment;
-use crate::host::{Desk, HostOptions, Notice, SourceDesk};
+use crate::host::{Desk, HostOptions, Notice, SourceDesk, X11Desk};
 use crate::log;
 
 use super::server::ServerArgs;
@@ -24,6 +24,9 @@ The id and the password:
 Examples:
   # Through a signaling server; if its certificate is self-signed, add --pin and the fingerprint that `signal` prints.
   crossdesk-cli host --server signal.example.net
+
+  # Share another X display, for example a virtual one.
+  crossdesk-cli host --server signal.example.net --display :7
 
   # Share a generated desktop, to try things out on one machine.
   crossdesk-cli signal --plain &
@@ -43,6 +46,10 @@ pub struct Args {
     /// Share this stream instead of the desktop, without input: file:PATH, rtsp://…, rtp://…, sdp:PATH, test:
     #[arg(long, value_name = "URI")]
     source: Option<String>,
+
+    /// Share this X display instead of the one in DISPLAY
+    #[arg(long, value_name = ":N", conflicts_with = "source")]
+    display: Option<String>,
 
     /// Write the id and the password as one line of JSON
     #[arg(long)]
@@ -114,7 +121,12 @@ fn desk(args: &Args) -> anyhow::Result<Box<dyn Desk>> {
         Some(source) => Ok(Box::new(SourceDesk::new(
             SourceSpec::parse(source).context("--source")?,
         ))),
-        None => anyhow::bail!("this version shares no desktop yet; name a stream with --source"),
+        None => {
+            let desk = X11Desk::open(args.display.as_deref()).context(
+                "this desktop cannot be shared; `host` needs an X server so far, and --source shares a stream instead",
+            )?;
+            Ok(Box::new(desk))
+        }
     }
 }
 

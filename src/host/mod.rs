@@ -7,6 +7,7 @@ mod desk;
 mod guest;
 mod identity;
 mod router;
+mod x11;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 pub use self::desk::{Desk, Screen, ScreenOutput, SourceDesk};
+pub use self::x11::X11Desk;
 
 use self::guest::Guest;
 use self::identity::Identities;

@@ -2,7 +2,9 @@
 
 use std::sync::OnceLock;
 
+pub mod capture;
 mod elements;
+mod encoder;
 mod frame;
 #[expect(unsafe_code, reason = "an allocator is a table of C functions")]
 mod lent;

@@ -12,6 +12,7 @@ pub mod png;
 mod pool;
 mod rgb;
 mod scale;
+pub mod screen;
 mod thumbnail;
 
 pub use i420::append_planar;

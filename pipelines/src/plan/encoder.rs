@@ -3,7 +3,18 @@
 //! Only `x264enc` and `openh264enc` have been run by the authors; the hardware rows follow the elements'
 //! documentation, and a row that does not work on a machine is skipped when it yields no access unit.
 
-use super::source::{Bitrate, TestSource};
+use super::source::Bitrate;
+
+/// What is asked of an encoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EncoderSettings {
+    /// Most pictures from one keyframe to the next.
+    pub gop: u32,
+    /// Its target.
+    pub bitrate: Bitrate,
+    /// Slices per picture; 0 leaves it to the encoder.
+    pub slices: u32,
+}
 
 /// In what unit an encoder takes its bit rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,20 +235,27 @@ pub struct EncoderPlan {
 }
 
 impl EncoderPlan {
-    /// Settings of `row` for `source`.
-    pub fn new(row: &'static EncoderRow, source: &TestSource) -> Self {
+    /// Settings of `row` for `wanted`.
+    pub fn new(row: &'static EncoderRow, wanted: &EncoderSettings) -> Self {
         let mut properties: Vec<_> = row.settings.iter().map(|(k, v)| (*k, (*v).to_owned())).collect();
         match row.gop {
-            Gop::Property(name) => properties.push((name, source.gop.to_string())),
-            Gop::V4l2Control => properties.push(("extra-controls", v4l2_controls(row, source))),
+            Gop::Property(name) => properties.push((name, wanted.gop.to_string())),
+            Gop::V4l2Control => properties.push(("extra-controls", v4l2_controls(row, wanted))),
         }
         if row.gop != Gop::V4l2Control {
-            properties.push((row.bitrate.0, rate(row, source.bitrate).to_string()));
+            properties.push(row.bitrate_property(wanted.bitrate));
         }
-        if source.slices > 0 {
-            properties.extend(slices(row, source.slices));
+        if wanted.slices > 0 {
+            properties.extend(slices(row, wanted.slices));
         }
         Self { row, properties }
+    }
+}
+
+impl EncoderRow {
+    /// The property that sets its target, and the value for `bitrate`.
+    pub fn bitrate_property(&self, bitrate: Bitrate) -> (&'static str, String) {
+        (self.bitrate.0, rate(self, bitrate).to_string())
     }
 }
 
@@ -248,12 +266,12 @@ fn rate(row: &EncoderRow, bitrate: Bitrate) -> u64 {
     }
 }
 
-fn v4l2_controls(row: &EncoderRow, source: &TestSource) -> String {
+fn v4l2_controls(row: &EncoderRow, wanted: &EncoderSettings) -> String {
     format!(
         "controls,{}={},video_gop_size={},video_b_frames=0",
         row.bitrate.0,
-        rate(row, source.bitrate),
-        source.gop
+        rate(row, wanted.bitrate),
+        wanted.gop
     )
 }
 
@@ -291,7 +309,7 @@ mod tests {
         };
         let lines = ENCODERS
             .iter()
-            .map(|row| EncoderPlan::new(row, &source).to_string() + "\n");
+            .map(|row| EncoderPlan::new(row, &source.encoder()).to_string() + "\n");
         lines.collect()
     }
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 use crossdesk_core::error::ErrorCode;
 use crossdesk_core::units::{FrameRate, PixelSize};
 
+use super::encoder::EncoderSettings;
+
 mod credentials;
 mod parse;
 pub mod sdp;
@@ -82,6 +84,17 @@ pub struct TestSource {
     pub slices: u32,
     /// End after this many pictures.
     pub frames: Option<u64>,
+}
+
+impl TestSource {
+    /// What its encoder is asked for.
+    pub const fn encoder(&self) -> EncoderSettings {
+        EncoderSettings {
+            gop: self.gop,
+            bitrate: self.bitrate,
+            slices: self.slices,
+        }
+    }
 }
 
 /// Bits per second.

@@ -11,10 +11,10 @@ use super::port::Port;
 use crate::plan::source::SourceFailure;
 
 /// What every source yields.
-pub(super) const UNIT_CAPS: &str = "video/x-h264,stream-format=byte-stream,alignment=au";
+pub(in crate::gst) const UNIT_CAPS: &str = "video/x-h264,stream-format=byte-stream,alignment=au";
 
 /// A pipeline that is taken down when it goes out of scope, on the thread that owns it.
-pub(super) struct Pipeline(pub(super) gst::Pipeline);
+pub(in crate::gst) struct Pipeline(pub(in crate::gst) gst::Pipeline);
 
 impl Drop for Pipeline {
     fn drop(&mut self) {
@@ -25,7 +25,7 @@ impl Drop for Pipeline {
 }
 
 /// One element by factory name.
-pub(super) fn make(factory: &str) -> Result<gst::Element, SourceFailure> {
+pub(in crate::gst) fn make(factory: &str) -> Result<gst::Element, SourceFailure> {
     gst::ElementFactory::make(factory).build().map_err(|_| {
         let reason = format!("the GStreamer element {factory} is not installed");
         SourceFailure::lasting(ErrorCode::PluginMissing, reason)
@@ -33,7 +33,7 @@ pub(super) fn make(factory: &str) -> Result<gst::Element, SourceFailure> {
 }
 
 /// `h264parse` with SPS and PPS before every IDR picture when `repeat_headers`.
-pub(super) fn parser(repeat_headers: bool) -> Result<gst::Element, SourceFailure> {
+pub(in crate::gst) fn parser(repeat_headers: bool) -> Result<gst::Element, SourceFailure> {
     let parser = make("h264parse")?;
     if repeat_headers {
         parser.set_property("config-interval", -1i32);
@@ -42,7 +42,7 @@ pub(super) fn parser(repeat_headers: bool) -> Result<gst::Element, SourceFailure
 }
 
 /// The end of every graph. `queue` access units wait in it at most; then upstream waits.
-pub(super) fn unit_sink(queue: u32) -> Result<AppSink, SourceFailure> {
+pub(in crate::gst) fn unit_sink(queue: u32) -> Result<AppSink, SourceFailure> {
     let caps = UNIT_CAPS
         .parse::<gst::Caps>()
         .map_err(|error| broken(error.to_string()))?;
@@ -68,7 +68,7 @@ pub(super) fn deliver(sink: &AppSink, port: &Arc<Port>) {
 }
 
 /// The bytes of an access unit, shared with GStreamer, and whether it starts a group of pictures.
-pub(super) fn unit(sample: &gst::Sample) -> Option<(Bytes, bool)> {
+pub(in crate::gst) fn unit(sample: &gst::Sample) -> Option<(Bytes, bool)> {
     let buffer = sample.buffer_owned()?;
     let keyframe = !buffer.flags().contains(gst::BufferFlags::DELTA_UNIT);
     let mapped = buffer.into_mapped_buffer_readable().ok()?;
@@ -76,7 +76,10 @@ pub(super) fn unit(sample: &gst::Sample) -> Option<(Bytes, bool)> {
 }
 
 /// Adds and links a chain of elements.
-pub(super) fn chain(pipeline: &gst::Pipeline, elements: &[&gst::Element]) -> Result<(), SourceFailure> {
+pub(in crate::gst) fn chain(
+    pipeline: &gst::Pipeline,
+    elements: &[&gst::Element],
+) -> Result<(), SourceFailure> {
     pipeline
         .add_many(elements)
         .map_err(|error| broken(error.to_string()))?;
@@ -84,12 +87,12 @@ pub(super) fn chain(pipeline: &gst::Pipeline, elements: &[&gst::Element]) -> Res
 }
 
 /// A graph that could not be built from elements that exist: our mistake or an odd installation.
-pub(super) fn broken(reason: impl Into<String>) -> SourceFailure {
+pub(in crate::gst) fn broken(reason: impl Into<String>) -> SourceFailure {
     SourceFailure::lasting(ErrorCode::Internal, reason)
 }
 
 /// What an error message on the bus means.
-pub(super) fn failure(message: &gst::message::Error) -> SourceFailure {
+pub(in crate::gst) fn failure(message: &gst::message::Error) -> SourceFailure {
     let error = message.error();
     let message = sentence(error.message(), message.debug().as_deref());
     if let Some(kind) = error.kind::<gst::ResourceError>() {
@@ -114,7 +117,7 @@ pub(super) fn failure(message: &gst::message::Error) -> SourceFailure {
 }
 
 /// What an error says beyond its general sentence, or that sentence.
-pub(super) fn detail(message: &gst::message::Error) -> String {
+pub(in crate::gst) fn detail(message: &gst::message::Error) -> String {
     let error = message.error();
     let text = error.message().trim().trim_end_matches('.');
     detail_of(message.debug().as_deref()).unwrap_or_else(|| text.to_owned())

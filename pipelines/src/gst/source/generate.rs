@@ -11,8 +11,9 @@ use gst_app::{AppSrc, AppStreamType};
 use super::elements::{self, Pipeline};
 use super::port::{Port, Wake};
 use crate::clock;
-use crate::pixels::desktop::{Desktop, Layout};
-use crate::plan::encoder::{ENCODERS, EncoderPlan, PixelLayout};
+use crate::gst::encoder;
+use crate::pixels::desktop::Desktop;
+use crate::plan::encoder::{ENCODERS, EncoderPlan};
 use crate::plan::source::{SourceFailure, TestSource};
 
 /// An encoder that yields nothing for this long is given up; opening a slow driver fits in well.
@@ -30,7 +31,7 @@ pub(super) fn run(source: &TestSource, port: &Arc<Port>) -> Result<(), SourceFai
         if gst::ElementFactory::find(row.element).is_none() {
             continue;
         }
-        let plan = EncoderPlan::new(row, source);
+        let plan = EncoderPlan::new(row, &source.encoder());
         tracing::info!(%plan, "trying an encoder");
         match Encoder::start(&plan, source, port).and_then(|encoder| encoder.play(&mut pictures, port)) {
             Ok(()) => return Ok(()),
@@ -111,7 +112,7 @@ struct Encoder {
 
 impl Encoder {
     fn start(plan: &EncoderPlan, source: &TestSource, port: &Arc<Port>) -> Result<Self, String> {
-        let caps = picture_caps(plan.row.layout, source);
+        let caps = encoder::picture_caps(plan.row.layout, source.size, source.rate);
         let info = gst_video::VideoInfo::from_caps(&caps).map_err(|error| error.to_string())?;
         let input = AppSrc::builder()
             .caps(&caps)
@@ -120,10 +121,8 @@ impl Encoder {
             .is_live(true)
             .block(false)
             .build();
-        let encoder = gst::ElementFactory::make(plan.row.element)
-            .build()
-            .map_err(|error| error.to_string())?;
-        configure(&encoder, plan);
+        let encoder = encoder::make(plan.row)?;
+        encoder::configure(&encoder, plan.row, &plan.properties);
         let reason = |failure: SourceFailure| failure.reason;
         let parser = elements::parser(true).map_err(reason)?;
         let sink = elements::unit_sink(2).map_err(reason)?;
@@ -134,8 +133,8 @@ impl Encoder {
             &[input.upcast_ref(), &encoder, &parser, sink.upcast_ref()],
         )
         .map_err(reason)?;
-        let desktop = Desktop::new(source.size, layout(plan.row.layout, &info));
-        let pool = pool(&caps, &info)?;
+        let desktop = Desktop::new(source.size, encoder::layout(plan.row.layout, &info));
+        let pool = encoder::pool(&caps, &info)?;
         pipeline
             .0
             .set_state(gst::State::Playing)
@@ -175,7 +174,7 @@ impl Encoder {
             }
             let newest = port.last_keyframe().unwrap_or(self.started).max(asked);
             if wanted || now.since(newest) > pictures.group() + KEYFRAME_SLACK {
-                self.ask_for_keyframe();
+                encoder::ask_for_keyframe(&self.encoder);
                 asked = now;
                 wanted = false;
             }
@@ -199,15 +198,6 @@ impl Encoder {
             Err(error) => Err(self
                 .error()
                 .unwrap_or_else(|| format!("it takes no pictures: {error}"))),
-        }
-    }
-
-    fn ask_for_keyframe(&self) {
-        let event = gst_video::UpstreamForceKeyUnitEvent::builder()
-            .all_headers(true)
-            .build();
-        if let Some(pad) = self.encoder.static_pad("src") {
-            pad.send_event(event);
         }
     }
 
@@ -241,73 +231,6 @@ impl Encoder {
         }
         port.end();
         Ok(())
-    }
-}
-
-fn picture_caps(layout: PixelLayout, source: &TestSource) -> gst::Caps {
-    let edge = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
-    let rate = gst::Fraction::new(edge(source.rate.num), edge(source.rate.den));
-    gst::Caps::builder("video/x-raw")
-        .field("format", layout.caps_name())
-        .field("width", edge(source.size.width))
-        .field("height", edge(source.size.height))
-        .field("framerate", rate)
-        .field("pixel-aspect-ratio", gst::Fraction::new(1, 1))
-        .field("interlace-mode", "progressive")
-        .field("colorimetry", "bt601")
-        .build()
-}
-
-/// Where GStreamer expects the planes.
-fn layout(layout: PixelLayout, info: &gst_video::VideoInfo) -> Layout {
-    let stride = |plane: usize| usize::try_from(info.stride()[plane]).unwrap_or(0);
-    let offset = info.offset();
-    match layout {
-        PixelLayout::I420 => Layout {
-            y_stride: stride(0),
-            u: offset[1],
-            v: offset[2],
-            c_stride: stride(1),
-            c_step: 1,
-            len: info.size(),
-        },
-        PixelLayout::Nv12 => Layout {
-            y_stride: stride(0),
-            u: offset[1],
-            v: offset[1] + 1,
-            c_stride: stride(1),
-            c_step: 2,
-            len: info.size(),
-        },
-    }
-}
-
-/// Buffers that are used again: touching a fresh 4K buffer costs more than drawing it.
-fn pool(caps: &gst::Caps, info: &gst_video::VideoInfo) -> Result<gst::BufferPool, String> {
-    let pool = gst::BufferPool::new();
-    let mut config = pool.config();
-    let size = u32::try_from(info.size()).map_err(|error| error.to_string())?;
-    config.set_params(Some(caps), size, 2, 0);
-    pool.set_config(config).map_err(|error| error.to_string())?;
-    pool.set_active(true).map_err(|error| error.to_string())?;
-    Ok(pool)
-}
-
-/// Sets what this version of the encoder knows; the rest of the plan is for other versions.
-fn configure(encoder: &gst::Element, plan: &EncoderPlan) {
-    for (name, value) in &plan.properties {
-        let Some(property) = encoder.find_property(name) else {
-            tracing::debug!(
-                encoder = plan.row.element,
-                name,
-                "no such property in this version"
-            );
-            continue;
-        };
-        match gst::glib::Value::deserialize_with_pspec(value, &property) {
-            Ok(value) => encoder.set_property_from_value(name, &value),
-            Err(_) => tracing::warn!(encoder = plan.row.element, name, value, "a setting is refused"),
-        }
     }
 }
 

@@ -13,7 +13,7 @@ use crossdesk_core::media::AccessUnit;
 
 use crate::plan::source::{Credentials, SourceFailure, SourceSpec};
 
-mod elements;
+pub(super) mod elements;
 mod file;
 mod generate;
 mod network;
