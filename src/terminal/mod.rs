@@ -7,6 +7,7 @@ mod cells;
 mod depth;
 mod feed;
 mod guard;
+mod password;
 mod screen;
 mod signals;
 mod status;
@@ -21,6 +22,7 @@ use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifier
 
 pub use depth::{ColorDepth, TerminalEnv};
 pub use feed::Feed;
+pub use password::ask_password;
 pub use signals::EndSignals;
 
 use self::cells::Grid;

@@ -17,7 +17,7 @@ pub mod signaling;
 pub mod webrtc;
 
 /// A running connection; dropping it closes it without blocking for longer than a moment.
-pub trait Transport: Send {
+pub trait Transport: Send + Sync {
     /// Asks the sender for a keyframe soon; never blocks, and senders that cannot ignore it.
     fn request_keyframe(&self);
 

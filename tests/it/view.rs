@@ -122,3 +122,54 @@ fn a_window_without_a_display_says_what_to_do_instead() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("leave --window out"));
 }
+
+/// `view` of a remote desktop; the password is on descriptor 3.
+#[cfg(target_os = "linux")]
+fn view_device(device: &str, server: std::net::SocketAddr, password: &str) -> Output {
+    Command::new("sh")
+        .args([
+            "-c",
+            r#"printf '%s\n' "$SECRET" | { unset SECRET; exec "$0" "$@" 3<&0 </dev/null; }"#,
+        ])
+        .arg(env!("CARGO_BIN_EXE_crossdesk-cli"))
+        .args(["view", device, "--plain", "--password-fd", "3"])
+        .args(["--server", "127.0.0.1", "--port", &server.port().to_string()])
+        .env("SECRET", password)
+        .env_remove("DISPLAY")
+        .env_remove("WAYLAND_DISPLAY")
+        .output()
+        .expect("the program starts")
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_remote_desktop_is_watched_by_its_id() {
+    use crate::support::host::Host;
+    let server = crate::signal::process::Server::plain("view-device-server");
+    let host = Host::start(
+        "view-device-host",
+        server.address(),
+        &["--source", "test:?size=320x180&fps=30"],
+    );
+    let id = host.id();
+    let spoken = format!("{} {} {}", &id[..3], &id[3..6], &id[6..]);
+    let output = view_device(&spoken, server.address(), host.password());
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!(
+        text.lines().filter(|line| line.ends_with(", 320x180")).count(),
+        3,
+        "{text}"
+    );
+
+    for (device, password, words) in [
+        (id, "wrong1", "password is wrong"),
+        ("999999999", host.password(), "password is wrong"),
+        ("12345", host.password(), "nine digits"),
+    ] {
+        let output = view_device(device, server.address(), password);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(words), "{device}: {said}");
+    }
+}

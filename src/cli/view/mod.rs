@@ -7,17 +7,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+#[cfg(target_os = "linux")]
+use crossdesk_core::signaling::{DeviceId, Password};
 use crossdesk_pipelines::plan::source::{Credentials, SourceSpec};
 use crossdesk_pipelines::receive::DecoderChoice;
 use crossdesk_platform::secret::Inherited;
 
 use crate::config::Environment;
 use crate::terminal;
+#[cfg(target_os = "linux")]
+use crate::transport::remote::Target;
 
+use super::server::ServerArgs;
 use super::{Exit, Printer};
 
 use screen::{StillScreen, TerminalScreen, WindowScreen};
-use watch::{End, Stream, Watch};
+use watch::{End, Origin, Stream, Watch};
 
 const MORE: &str = "\
 Examples:
@@ -25,6 +30,9 @@ Examples:
   crossdesk-cli view --source 'test:?size=3840x2160&fps=60&pattern=desktop' --window
   crossdesk-cli view --source 'file:recording.mp4?once'
   crossdesk-cli view --source rtsp://camera/live
+
+  # A remote desktop, found through a signaling server; the password is asked for.
+  crossdesk-cli view 123456789 --server signal.example.net
 
 In the terminal, q, Esc or Ctrl-C ends it and the picture follows the size of the terminal. With --window, closing the window ends it too. Where nothing can be drawn (standard output is no terminal, or TERM is dumb), a few pictures are written as text. A network source that is lost is tried again until it comes back.";
 
@@ -40,13 +48,31 @@ const ROWS_AS_TEXT: u16 = 24;
 /// How long the next picture may take: a network source that needs a reconnect has long said so by then.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Watch a stream in this terminal or in a window.
+/// Watch a remote desktop or a stream in this terminal or in a window
+///
+/// A desktop is named by its nine digits and found through a signaling server; it is watched, not controlled.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE)]
 pub struct Args {
-    /// What to watch: file:PATH, rtsp://…, rtp://…, sdp:PATH, test:
+    /// The remote desktop to watch: the nine digits that its `host` shows; spaces do not matter
+    #[arg(
+        value_name = "ID",
+        required_unless_present = "source",
+        conflicts_with = "source",
+        requires = "server"
+    )]
+    device: Option<String>,
+
+    /// A stream to watch: file:PATH, rtsp://…, rtp://…, sdp:PATH, test:
     #[arg(long, value_name = "URI")]
-    source: String,
+    source: Option<String>,
+
+    #[command(flatten)]
+    server: ServerArgs,
+
+    /// Which display of the remote desktop, counted from 0
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=63), conflicts_with = "source")]
+    display: u8,
 
     /// Open a window instead of drawing in the terminal
     #[arg(long)]
@@ -56,7 +82,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = "auto")]
     decoder: DecoderChoice,
 
-    /// Read `user:password`, or a password alone, from inherited descriptor N; never from the address
+    /// Read the password, for a stream also `user:password`, from inherited descriptor N; never from an address
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(3..=65535))]
     password_fd: Option<i32>,
 }
@@ -65,11 +91,18 @@ pub struct Args {
 pub fn run(args: &Args, printer: &Printer, environment: &Environment) -> anyhow::Result<Exit> {
     // Before anything opens a descriptor of its own under the same number.
     let password = args.password_fd.map(Inherited::claim).transpose()?;
-    let spec = SourceSpec::parse(&args.source).context("--source")?;
-    let credentials = password.map(read_credentials).transpose()?.flatten();
+    let origin = match &args.source {
+        Some(source) => {
+            let spec = SourceSpec::parse(source).context("--source")?;
+            Origin::Source(spec, password.map(read_credentials).transpose()?.flatten())
+        }
+        None => match device(args, password)? {
+            Some(origin) => origin,
+            None => return Ok(Exit::Failed),
+        },
+    };
     let stream = Stream {
-        spec,
-        credentials,
+        origin,
         decoder: args.decoder.clone(),
     };
     let ended = if args.window {
@@ -83,6 +116,46 @@ pub fn run(args: &Args, printer: &Printer, environment: &Environment) -> anyhow:
         None | Some(End::Finished) => Ok(Exit::Success),
         Some(End::Failed(reason)) => anyhow::bail!("{reason}"),
     }
+}
+
+/// The remote desktop that is named; `None` when the person does not give its password.
+#[cfg(target_os = "linux")]
+fn device(args: &Args, password: Option<Inherited>) -> anyhow::Result<Option<Origin>> {
+    let named = args.device.as_deref().unwrap_or_default();
+    let digits: String = named
+        .chars()
+        .filter(|c| !c.is_whitespace() && *c != '-')
+        .collect();
+    let device = DeviceId::parse(&digits)
+        .with_context(|| format!("{named:?} is no id: nine digits, the first of which is not 0"))?;
+    let server = args
+        .server
+        .address()?
+        .context("name the signaling server with --server")?;
+    let password = match password {
+        Some(inherited) => inherited.read()?.expose().to_owned(),
+        None => match terminal::ask_password(&format!("password of {device}")) {
+            Ok(Some(typed)) => typed,
+            Ok(None) => return Ok(None),
+            Err(error) if error.kind() == std::io::ErrorKind::NotConnected => {
+                anyhow::bail!(
+                    "nobody can be asked for the password without a terminal; hand it over with --password-fd"
+                )
+            }
+            Err(error) => return Err(error).context("the password cannot be asked for"),
+        },
+    };
+    Ok(Some(Origin::Device(Target {
+        server,
+        device,
+        password: Password::new(password),
+        display: args.display,
+    })))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn device(_: &Args, _: Option<Inherited>) -> anyhow::Result<Option<Origin>> {
+    anyhow::bail!("this system's sockets are not supported yet; watch a stream with --source")
 }
 
 fn read_credentials(password: Inherited) -> anyhow::Result<Option<Credentials>> {
@@ -103,16 +176,18 @@ fn undrawable(terminal: bool, term: Option<&str>) -> Option<&'static str> {
 }
 
 /// What is watched, for the status line, which has the size of the pictures beside it.
-fn title(spec: &SourceSpec) -> String {
-    match spec {
-        SourceSpec::Test(_) => "generated desktop".to_owned(),
-        _ => spec.to_string(),
+fn title(origin: &Origin) -> String {
+    match origin {
+        Origin::Source(SourceSpec::Test(_), _) => "generated desktop".to_owned(),
+        Origin::Source(spec, _) => spec.to_string(),
+        #[cfg(target_os = "linux")]
+        Origin::Device(target) => target.device.to_string(),
     }
 }
 
 /// `None` means that the person ended it.
 fn in_terminal(stream: Stream, environment: &Environment) -> anyhow::Result<Option<End>> {
-    let title = title(&stream.spec);
+    let title = title(&stream.origin);
     let screen = Arc::new(TerminalScreen::default());
     let watch = Watch::start(stream, Arc::clone(&screen) as _)?;
     let options = terminal::Options {
@@ -134,7 +209,7 @@ fn in_window(stream: Stream, printer: &Printer) -> anyhow::Result<Option<End>> {
         "no display to open a window on (display server: {display}); leave --window out to watch in the terminal"
     );
     let signals = terminal::EndSignals::watch().context("signals cannot be watched")?;
-    let screen = Arc::new(WindowScreen::open(&stream.spec.to_string(), *printer)?);
+    let screen = Arc::new(WindowScreen::open(&title(&stream.origin), *printer)?);
     let watch = Watch::start(stream, Arc::clone(&screen) as _)?;
     let ended = screen.run(&signals);
     drop(watch);
@@ -192,7 +267,7 @@ mod tests {
 
     #[test]
     fn the_size_of_the_generated_desktop_is_not_in_its_title() {
-        let spec = |text| SourceSpec::parse(text).unwrap();
+        let spec = |text| Origin::Source(SourceSpec::parse(text).unwrap(), None);
         assert_eq!(title(&spec("test:?size=640x360")), "generated desktop");
         assert_eq!(title(&spec("rtsp://cam/live?key=x")), "rtsp://cam/live");
     }

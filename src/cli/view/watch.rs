@@ -1,4 +1,4 @@
-//! A direct transport joined to a receiver: pictures go to whoever shows them, keyframe wishes back to the source.
+//! A transport joined to a receiver: pictures go to whoever shows them, keyframe wishes back to the source.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver as Wishes, SyncSender, sync_channel};
@@ -13,6 +13,8 @@ use crossdesk_pipelines::plan::source::{Credentials, SourceSpec};
 use crossdesk_pipelines::receive::{DecoderChoice, Receive, ReceiveConfig, ReceiveEvent, ReceiveOutput};
 
 use crate::transport::direct::Direct;
+#[cfg(target_os = "linux")]
+use crate::transport::remote::{Remote, Target};
 use crate::transport::{Transport, TransportEvent, TransportOutput};
 
 /// Whoever shows pictures to a person. Called on streaming threads; must not block.
@@ -38,15 +40,22 @@ pub enum End {
 
 /// A stream being watched; dropping it stops everything.
 pub struct Watch {
-    _transport: Arc<Direct>,
+    _transport: Arc<dyn Transport>,
+}
+
+/// Where a stream comes from.
+pub enum Origin {
+    /// A direct source, with user and password if it asks for them.
+    Source(SourceSpec, Option<Credentials>),
+    /// A remote host.
+    #[cfg(target_os = "linux")]
+    Device(Target),
 }
 
 /// What to watch, and how.
 pub struct Stream {
     /// Where it comes from.
-    pub spec: SourceSpec,
-    /// User and password, for a source that asks for them.
-    pub credentials: Option<Credentials>,
+    pub origin: Origin,
     /// Which decoders may be used.
     pub decoder: DecoderChoice,
 }
@@ -66,7 +75,11 @@ impl Watch {
         };
         let receiver = Receiver::start(&config, pictures)?;
         let units = Arc::new(Units { receiver, screen });
-        let transport = Arc::new(Direct::start(stream.spec, stream.credentials, units));
+        let transport: Arc<dyn Transport> = match stream.origin {
+            Origin::Source(spec, credentials) => Arc::new(Direct::start(spec, credentials, units)),
+            #[cfg(target_os = "linux")]
+            Origin::Device(target) => Arc::new(Remote::start(target, units)),
+        };
         grant(wishes, &transport)?;
         Ok(Self {
             _transport: transport,
@@ -75,7 +88,7 @@ impl Watch {
 }
 
 /// Passes keyframe wishes on, until the receiver that has them is gone.
-fn grant(wishes: Wishes<()>, transport: &Arc<Direct>) -> anyhow::Result<()> {
+fn grant(wishes: Wishes<()>, transport: &Arc<dyn Transport>) -> anyhow::Result<()> {
     // A strong reference here would keep the transport, and with it the receiver and this thread, alive for ever.
     let transport = Arc::downgrade(transport);
     thread::Builder::new()
@@ -141,7 +154,7 @@ impl TransportOutput for Units {
             // Pictures still held for reordering come out first; `Drained` follows.
             TransportEvent::State(TransportState::Ended { .. }) => self.receiver.finish(),
             TransportEvent::State(state) => tell(&*self.screen, state),
-            // A direct source announces neither displays nor a host, and takes no input.
+            // Nothing is controlled from here.
             TransportEvent::Displays(_)
             | TransportEvent::HostPlatform(_)
             | TransportEvent::Control { .. } => {}
