@@ -3,7 +3,7 @@
 .PHONY: help setup demo test bench docs man completions
 
 help:
-	@echo "make demo         install what is needed, build, check this machine, show a moving picture"
+	@echo "make demo         install what is needed, build, check this machine, share a desktop and watch it"
 	@echo "make test         every check and test of the project"
 	@echo "make bench        measure speed as ratios (JSON=1 for programs)"
 	@echo "make docs         renew the generated documents"
