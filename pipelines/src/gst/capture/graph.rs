@@ -197,7 +197,7 @@ fn deliver(sink: &AppSink, row: &'static EncoderRow, origin: Monotonic, desk: &A
     let mut size = None;
     let callbacks = AppSinkCallbacks::builder().new_sample(move |sink| {
         let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
-        let time = sample.buffer().and_then(gst::BufferRef::pts).unwrap_or_default();
+        let time = running_time(&sample).unwrap_or_default();
         let Some((data, _)) = elements::unit(&sample) else {
             return Ok(gst::FlowSuccess::Ok);
         };
@@ -227,4 +227,11 @@ fn deliver(sink: &AppSink, row: &'static EncoderRow, origin: Monotonic, desk: &A
         Ok(gst::FlowSuccess::Ok)
     });
     sink.set_callbacks(callbacks.build());
+}
+
+/// When the picture of `sample` was taken, counted from the graph's origin. Encoders move timestamps, x264enc by a
+/// thousand hours, and say so in the segment.
+fn running_time(sample: &gst::Sample) -> Option<gst::ClockTime> {
+    let segment = sample.segment()?.downcast_ref::<gst::ClockTime>()?;
+    segment.to_running_time(sample.buffer()?.pts()?)
 }

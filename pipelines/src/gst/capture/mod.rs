@@ -48,6 +48,7 @@ impl Capture {
             if let Err(failure) = worker::run(screen, settings, &worker) {
                 worker.fail(failure);
             }
+            drop(worker);
             let _ = finished.send(());
         });
         if let Err(error) = spawned {
