@@ -1,7 +1,7 @@
 //! The picture in a terminal: two colours and four quadrants per character cell.
 //!
-//! `depth`, `cells`, `screen`, `status` and `view` compute and can be tested cell by cell; only `guard` and the loop
-//! in this file touch the terminal.
+//! `depth`, `cells`, `screen`, `status` and `view` compute and can be tested cell by cell; only `guard`,
+//! `password` and the loop in this file touch the terminal.
 
 mod cells;
 mod depth;
@@ -22,7 +22,7 @@ use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifier
 
 pub use depth::{ColorDepth, TerminalEnv};
 pub use feed::Feed;
-pub use password::ask_password;
+pub use password::read_password;
 pub use signals::EndSignals;
 
 use self::cells::Grid;

@@ -166,10 +166,72 @@ fn a_remote_desktop_is_watched_by_its_id() {
         (id, "wrong1", "password is wrong"),
         ("999999999", host.password(), "password is wrong"),
         ("12345", host.password(), "nine digits"),
+        ("123456789@secret", host.password(), "no part of an id"),
     ] {
         let output = view_device(device, server.address(), password);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(!said.contains("secret"), "{said}");
         assert!(said.contains(words), "{device}: {said}");
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_password_needs_a_terminal_or_a_descriptor() {
+    let output = Command::new(env!("CARGO_BIN_EXE_crossdesk-cli"))
+        .args(["view", "123456789", "--plain", "--server", "127.0.0.1"])
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program starts");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("--password-fd") && said.contains("no terminal"),
+        "{said}"
+    );
+}
+
+/// `script` gives its command a terminal, which would show what is typed unless it is told not to.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_typed_password_is_not_shown_and_a_host_that_ends_is_told_of() {
+    use std::io::Write as _;
+
+    use crate::support::host::Host;
+    let server = crate::signal::process::Server::plain("view-typed-server");
+    let source = ["--source", "test:?size=320x180&fps=30"];
+    let host = Host::start("view-typed-host", server.address(), &source);
+    let command = format!(
+        "stty cols 100 rows 30; '{}' view {} --plain --server 127.0.0.1 --port {}",
+        env!("CARGO_BIN_EXE_crossdesk-cli"),
+        host.id(),
+        server.address().port()
+    );
+    let mut child = Command::new("script")
+        .args(["-qefc", &command, "/dev/null"])
+        .env("TERM", "xterm-256color")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("script is installed");
+    let mut out = child.stdout.take().expect("a pipe");
+    let mut seen = String::new();
+    let mut until = |word: &str| {
+        let mut bytes = [0; 4096];
+        while !seen.contains(word) {
+            let count = out.read(&mut bytes).expect("a pipe");
+            assert!(count > 0, "never {word:?}: {seen}");
+            seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+    };
+    until("password of ");
+    let mut keyboard = child.stdin.take().expect("a pipe");
+    writeln!(keyboard, "{}\r", host.password()).expect("a pipe");
+    until("320x180");
+    let password = host.password().to_owned();
+    host.stop();
+    until("the host has ended the session\r\n");
+    assert!(!seen.contains(&password));
+    assert!(child.wait().expect("an end").success());
 }

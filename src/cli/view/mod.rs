@@ -1,52 +1,45 @@
 //! `crossdesk-cli view`: the picture for a person, in the terminal or in a window.
 
+mod origin;
 mod screen;
 mod watch;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
-#[cfg(target_os = "linux")]
-use crossdesk_core::signaling::{DeviceId, Password};
-use crossdesk_pipelines::plan::source::{Credentials, SourceSpec};
 use crossdesk_pipelines::receive::DecoderChoice;
 use crossdesk_platform::secret::Inherited;
 
 use crate::config::Environment;
 use crate::terminal;
-#[cfg(target_os = "linux")]
-use crate::transport::remote::Target;
 
 use super::server::ServerArgs;
 use super::{Exit, Printer};
 
+use origin::{Origin, parse_device};
 use screen::{StillScreen, TerminalScreen, WindowScreen};
-use watch::{End, Origin, Stream, Watch};
+use watch::{End, Stream, Watch};
 
 const MORE: &str = "\
+The password of a remote desktop is typed when it is asked for, or handed over: write it to a pipe and let this program inherit the reading end as descriptor N (--password-fd).
+
 Examples:
+  # A remote desktop, found through a signaling server.
+  crossdesk-cli view 123456789 --server signal.example.net
+
+  # Streams.
   crossdesk-cli view --source test:
   crossdesk-cli view --source 'test:?size=3840x2160&fps=60&pattern=desktop' --window
   crossdesk-cli view --source 'file:recording.mp4?once'
   crossdesk-cli view --source rtsp://camera/live
 
-  # A remote desktop, found through a signaling server; the password is asked for.
-  crossdesk-cli view 123456789 --server signal.example.net
-
-In the terminal, q, Esc or Ctrl-C ends it and the picture follows the size of the terminal. With --window, closing the window ends it too. Where nothing can be drawn (standard output is no terminal, or TERM is dumb), a few pictures are written as text. A network source that is lost is tried again until it comes back.";
+In the terminal, q, Esc or Ctrl-C ends it and the picture follows the size of the terminal. With --window, closing the window ends it too. Where nothing can be drawn (standard output is no terminal, or TERM is dumb), a few pictures are written as text. A network source that is lost is tried again until it comes back; a remote desktop for a minute.";
 
 /// Pictures written where nothing can be drawn.
 const PICTURES_AS_TEXT: u32 = 3;
 
-/// Pictures passed over between two that are written, so that the second differs to the eye.
-const PICTURES_APART: u32 = 15;
-
 /// Lines of a picture that is written as text: as many as fit a page beside two others.
 const ROWS_AS_TEXT: u16 = 24;
-
-/// How long the next picture may take: a network source that needs a reconnect has long said so by then.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Watch a remote desktop or a stream in this terminal or in a window
 ///
@@ -55,16 +48,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[command(after_long_help = MORE)]
 pub struct Args {
     /// The remote desktop to watch: the nine digits that its `host` shows; spaces do not matter
-    #[arg(
-        value_name = "ID",
-        required_unless_present = "source",
-        conflicts_with = "source",
-        requires = "server"
-    )]
+    #[arg(value_name = "ID", requires = "server", required_unless_present = "source")]
     device: Option<String>,
 
-    /// A stream to watch: file:PATH, rtsp://…, rtp://…, sdp:PATH, test:
-    #[arg(long, value_name = "URI")]
+    /// A stream to watch instead: file:PATH, rtsp://…, rtp://…, sdp:PATH, test:
+    #[arg(long, value_name = "URI", conflicts_with_all = ["device", "server"])]
     source: Option<String>,
 
     #[command(flatten)]
@@ -87,19 +75,23 @@ pub struct Args {
     password_fd: Option<i32>,
 }
 
-/// Shows the stream until it ends or the person has seen enough.
+/// Shows what was asked for until it ends or the person has seen enough.
 pub fn run(args: &Args, printer: &Printer, environment: &Environment) -> anyhow::Result<Exit> {
     // Before anything opens a descriptor of its own under the same number.
     let password = args.password_fd.map(Inherited::claim).transpose()?;
-    let origin = match &args.source {
-        Some(source) => {
-            let spec = SourceSpec::parse(source).context("--source")?;
-            Origin::Source(spec, password.map(read_credentials).transpose()?.flatten())
-        }
-        None => match device(args, password)? {
-            Some(origin) => origin,
-            None => return Ok(Exit::Failed),
-        },
+    let origin = match (&args.device, &args.source) {
+        (Some(device), _) => Origin::device(
+            parse_device(device)?,
+            args.display,
+            &args.server,
+            password,
+            printer,
+        )?,
+        (None, Some(source)) => Some(Origin::source(source, password)?),
+        (None, None) => anyhow::bail!("name a device or a stream (--source)"),
+    };
+    let Some(origin) = origin else {
+        return Ok(Exit::Success);
     };
     let stream = Stream {
         origin,
@@ -114,54 +106,12 @@ pub fn run(args: &Args, printer: &Printer, environment: &Environment) -> anyhow:
     };
     match ended {
         None | Some(End::Finished) => Ok(Exit::Success),
+        Some(End::Left(reason)) => {
+            printer.note(&reason);
+            Ok(Exit::Success)
+        }
         Some(End::Failed(reason)) => anyhow::bail!("{reason}"),
     }
-}
-
-/// The remote desktop that is named; `None` when the person does not give its password.
-#[cfg(target_os = "linux")]
-fn device(args: &Args, password: Option<Inherited>) -> anyhow::Result<Option<Origin>> {
-    let named = args.device.as_deref().unwrap_or_default();
-    let digits: String = named
-        .chars()
-        .filter(|c| !c.is_whitespace() && *c != '-')
-        .collect();
-    let device = DeviceId::parse(&digits)
-        .with_context(|| format!("{named:?} is no id: nine digits, the first of which is not 0"))?;
-    let server = args
-        .server
-        .address()?
-        .context("name the signaling server with --server")?;
-    let password = match password {
-        Some(inherited) => inherited.read()?.expose().to_owned(),
-        None => match terminal::ask_password(&format!("password of {device}")) {
-            Ok(Some(typed)) => typed,
-            Ok(None) => return Ok(None),
-            Err(error) if error.kind() == std::io::ErrorKind::NotConnected => {
-                anyhow::bail!(
-                    "nobody can be asked for the password without a terminal; hand it over with --password-fd"
-                )
-            }
-            Err(error) => return Err(error).context("the password cannot be asked for"),
-        },
-    };
-    Ok(Some(Origin::Device(Target {
-        server,
-        device,
-        password: Password::new(password),
-        display: args.display,
-    })))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn device(_: &Args, _: Option<Inherited>) -> anyhow::Result<Option<Origin>> {
-    anyhow::bail!("this system's sockets are not supported yet; watch a stream with --source")
-}
-
-fn read_credentials(password: Inherited) -> anyhow::Result<Option<Credentials>> {
-    Ok(Credentials::from_descriptor(
-        password.read()?.expose().as_bytes(),
-    )?)
 }
 
 /// Why no picture can be drawn on standard output; `None` when one can.
@@ -175,19 +125,9 @@ fn undrawable(terminal: bool, term: Option<&str>) -> Option<&'static str> {
     }
 }
 
-/// What is watched, for the status line, which has the size of the pictures beside it.
-fn title(origin: &Origin) -> String {
-    match origin {
-        Origin::Source(SourceSpec::Test(_), _) => "generated desktop".to_owned(),
-        Origin::Source(spec, _) => spec.to_string(),
-        #[cfg(target_os = "linux")]
-        Origin::Device(target) => target.device.to_string(),
-    }
-}
-
 /// `None` means that the person ended it.
 fn in_terminal(stream: Stream, environment: &Environment) -> anyhow::Result<Option<End>> {
-    let title = title(&stream.origin);
+    let title = stream.origin.title();
     let screen = Arc::new(TerminalScreen::default());
     let watch = Watch::start(stream, Arc::clone(&screen) as _)?;
     let options = terminal::Options {
@@ -209,7 +149,7 @@ fn in_window(stream: Stream, printer: &Printer) -> anyhow::Result<Option<End>> {
         "no display to open a window on (display server: {display}); leave --window out to watch in the terminal"
     );
     let signals = terminal::EndSignals::watch().context("signals cannot be watched")?;
-    let screen = Arc::new(WindowScreen::open(&title(&stream.origin), *printer)?);
+    let screen = Arc::new(WindowScreen::open(&stream.origin.title(), *printer)?);
     let watch = Watch::start(stream, Arc::clone(&screen) as _)?;
     let ended = screen.run(&signals);
     drop(watch);
@@ -222,14 +162,15 @@ fn as_text(stream: Stream, printer: &Printer, reason: &str) -> anyhow::Result<Op
         "{reason}: {PICTURES_AS_TEXT} pictures are written as text instead"
     ));
     let screen = Arc::new(StillScreen::new(*printer));
+    let pace = stream.origin.pace();
     let _watch = Watch::start(stream, Arc::clone(&screen) as _)?;
     let mut sequence = 1;
     for _ in 0..PICTURES_AS_TEXT {
-        let picture = match screen.next(sequence, PATIENCE, || signals.asked()) {
+        let picture = match screen.next(sequence, pace.patience, || signals.asked()) {
             Ok(picture) => picture,
             Err(end) => return Ok(Some(end)),
         };
-        sequence = picture.sequence + PICTURES_APART;
+        sequence = picture.sequence + pace.apart;
         let (number, size) = (picture.sequence, picture.size);
         let title = format!("picture {number}, {}x{}\n", size.width, size.height);
         let columns = u16::try_from(printer.width()).unwrap_or(u16::MAX);
@@ -263,12 +204,5 @@ mod tests {
             let reason = undrawable(terminal, term);
             assert!(reason.is_some_and(|reason| reason.contains(word)), "{reason:?}");
         }
-    }
-
-    #[test]
-    fn the_size_of_the_generated_desktop_is_not_in_its_title() {
-        let spec = |text| Origin::Source(SourceSpec::parse(text).unwrap(), None);
-        assert_eq!(title(&spec("test:?size=640x360")), "generated desktop");
-        assert_eq!(title(&spec("rtsp://cam/live?key=x")), "rtsp://cam/live");
     }
 }

@@ -42,7 +42,7 @@ impl Screen for TerminalScreen {
     fn end(&self, end: End) {
         let reason = match &end {
             End::Finished => "the stream ended".to_owned(),
-            End::Failed(reason) => reason.clone(),
+            End::Left(reason) | End::Failed(reason) => reason.clone(),
         };
         // The first reason counts, here as in the feed.
         let _ = self.end.set(end);

@@ -1,4 +1,4 @@
-//! A transport joined to a receiver: pictures go to whoever shows them, keyframe wishes back to the source.
+//! A transport joined to a receiver: pictures go to whoever shows them, keyframe wishes back to the sender.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver as Wishes, SyncSender, sync_channel};
@@ -9,13 +9,11 @@ use crossdesk_core::automation::TransportState;
 use crossdesk_core::media::{AccessUnit, TapUnit};
 use crossdesk_pipelines::gst::receive::Receiver;
 use crossdesk_pipelines::picture::Picture;
-use crossdesk_pipelines::plan::source::{Credentials, SourceSpec};
 use crossdesk_pipelines::receive::{DecoderChoice, Receive, ReceiveConfig, ReceiveEvent, ReceiveOutput};
 
-use crate::transport::direct::Direct;
-#[cfg(target_os = "linux")]
-use crate::transport::remote::{Remote, Target};
 use crate::transport::{Transport, TransportEvent, TransportOutput};
+
+use super::origin::Origin;
 
 /// Whoever shows pictures to a person. Called on streaming threads; must not block.
 pub trait Screen: Send + Sync {
@@ -34,6 +32,8 @@ pub trait Screen: Send + Sync {
 pub enum End {
     /// The source reached its end, as it was asked to.
     Finished,
+    /// The other side has ended it, as it may; the reason is for people.
+    Left(String),
     /// It cannot go on.
     Failed(String),
 }
@@ -41,15 +41,6 @@ pub enum End {
 /// A stream being watched; dropping it stops everything.
 pub struct Watch {
     _transport: Arc<dyn Transport>,
-}
-
-/// Where a stream comes from.
-pub enum Origin {
-    /// A direct source, with user and password if it asks for them.
-    Source(SourceSpec, Option<Credentials>),
-    /// A remote host.
-    #[cfg(target_os = "linux")]
-    Device(Target),
 }
 
 /// What to watch, and how.
@@ -74,12 +65,13 @@ impl Watch {
             ..ReceiveConfig::default()
         };
         let receiver = Receiver::start(&config, pictures)?;
-        let units = Arc::new(Units { receiver, screen });
-        let transport: Arc<dyn Transport> = match stream.origin {
-            Origin::Source(spec, credentials) => Arc::new(Direct::start(spec, credentials, units)),
-            #[cfg(target_os = "linux")]
-            Origin::Device(target) => Arc::new(Remote::start(target, units)),
-        };
+        screen.note(&stream.origin.waiting());
+        let units = Arc::new(Units {
+            receiver,
+            screen,
+            live: stream.origin.is_live(),
+        });
+        let transport = stream.origin.dial(units);
         grant(wishes, &transport)?;
         Ok(Self {
             _transport: transport,
@@ -140,6 +132,8 @@ impl ReceiveOutput for Pictures {
 struct Units {
     receiver: Receiver,
     screen: Arc<dyn Screen>,
+    /// No picture is held back that would have to come out at the end.
+    live: bool,
 }
 
 impl TransportOutput for Units {
@@ -151,10 +145,12 @@ impl TransportOutput for Units {
 
     fn event(&self, event: TransportEvent) {
         match event {
+            TransportEvent::State(TransportState::Ended { reason, .. }) if self.live => {
+                self.screen.end(End::Left(reason));
+            }
             // Pictures still held for reordering come out first; `Drained` follows.
             TransportEvent::State(TransportState::Ended { .. }) => self.receiver.finish(),
             TransportEvent::State(state) => tell(&*self.screen, state),
-            // Nothing is controlled from here.
             TransportEvent::Displays(_)
             | TransportEvent::HostPlatform(_)
             | TransportEvent::Control { .. } => {}
