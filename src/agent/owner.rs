@@ -19,7 +19,7 @@ use super::capture::{CaptureWorker, picture_info};
 use super::event::AgentEvent;
 use super::facts::{self, Facts};
 use super::input::Line;
-use super::media::{LatestPicture, Media};
+use super::media::{Goodbye, LatestPicture, Media};
 use super::output::{Writer, Written};
 use super::start::{Password, Starter};
 use super::viewers::Viewers;
@@ -64,6 +64,8 @@ pub struct Owner {
     owed_credits: usize,
     latest: Arc<LatestPicture>,
     media: Option<Media>,
+    /// A connection that is being ended.
+    goodbye: Option<Goodbye>,
     /// A connection that waits for GStreamer or for the password.
     waiting: Option<StartTransport>,
     facts: Facts,
@@ -85,6 +87,7 @@ impl Owner {
             owed_credits: 0,
             latest: Arc::default(),
             media: None,
+            goodbye: None,
             waiting: None,
             facts: Facts::default(),
             held_captures: VecDeque::new(),
@@ -102,7 +105,7 @@ impl Owner {
             }
             self.wait();
         };
-        let goodbye = self.media.take().map(Media::stop);
+        let goodbye = self.media.take().map(Media::stop).or(self.goodbye.take());
         if reason != ExitReason::OutputBlocked {
             self.say_farewell();
         }
@@ -359,7 +362,7 @@ impl Owner {
             self.parts
                 .session
                 .handle_event(now, Event::Diagnostics(media.diagnostics()));
-            media.stop();
+            self.goodbye = Some(media.stop());
         }
         self.latest.clear();
     }
