@@ -71,7 +71,7 @@ impl std::fmt::Display for DesktopError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoServer { display, reason } if display.is_empty() => {
-                write!(f, "no X server: {reason}; is DISPLAY set?")
+                write!(f, "no X server ({reason})")
             }
             Self::NoServer { display, reason } => write!(f, "no X server at {display}: {reason}"),
             Self::NoExtension(name) => write!(f, "the X server lacks the extension {name}"),

@@ -123,7 +123,7 @@ fn desk(args: &Args) -> anyhow::Result<Box<dyn Desk>> {
         ))),
         None => {
             let desk = X11Desk::open(args.display.as_deref()).context(
-                "this desktop cannot be shared; `host` needs an X server so far, and --source shares a stream instead",
+                "this desktop cannot be shared; name an X display with --display :N, or share a stream with --source",
             )?;
             Ok(Box::new(desk))
         }

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 /// Name of the file in the data directory.
 const FILE: &str = "devices.json";
+/// Name of the file that says that a host runs.
+const LOCK: &str = "lock";
 
 #[derive(Clone, Serialize, Deserialize)]
 struct Row {
@@ -21,6 +23,8 @@ struct Row {
 /// The identities of this host, one for each server.
 pub(super) struct Identities {
     folder: PathBuf,
+    /// Held for as long as this host runs: two with one identity would take each other's guests.
+    _lock: fs::File,
     server: String,
     rows: BTreeMap<String, Row>,
 }
@@ -31,6 +35,7 @@ impl Identities {
     /// # Errors
     /// When the file is there and cannot be read.
     pub(super) fn open(folder: &Path, server: String) -> anyhow::Result<Self> {
+        let lock = lock(folder)?;
         let file = folder.join(FILE);
         let rows = match fs::read(&file) {
             Ok(bytes) => serde_json::from_slice(&bytes)
@@ -40,6 +45,7 @@ impl Identities {
         };
         Ok(Self {
             folder: folder.to_owned(),
+            _lock: lock,
             server,
             rows,
         })
@@ -67,11 +73,6 @@ impl Identities {
 
     /// A power cut leaves the old file or the new one.
     fn write(&self, file: &Path) -> std::io::Result<()> {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&self.folder)?;
         let fresh = file.with_extension("new");
         let mut options = fs::OpenOptions::new();
         options.write(true).create(true).truncate(true);
@@ -81,6 +82,31 @@ impl Identities {
         out.write_all(&serde_json::to_vec(&self.rows)?)?;
         out.sync_all()?;
         fs::rename(fresh, file)
+    }
+}
+
+/// Makes the folder, closed to other users, and takes it for this process.
+fn lock(folder: &Path) -> anyhow::Result<fs::File> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+        .create(folder)
+        .with_context(|| format!("cannot make {}", folder.display()))?;
+    let file = folder.join(LOCK);
+    let mut options = fs::OpenOptions::new();
+    let opened = options.write(true).create(true).truncate(false).open(&file);
+    let opened = opened.with_context(|| format!("cannot write {}", file.display()))?;
+    match opened.try_lock() {
+        Ok(()) => Ok(opened),
+        Err(fs::TryLockError::WouldBlock) => anyhow::bail!(
+            "another host uses {}; name another directory with --data",
+            folder.display()
+        ),
+        Err(fs::TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {}", file.display()))
+        }
     }
 }
 
@@ -96,12 +122,14 @@ mod tests {
         assert_eq!(kept.device(), None);
         kept.keep(id, &Password::new("Qx7b2M"))
             .expect("a writable folder");
-        let again = Identities::open(&folder, "a:1".into()).expect("a file");
-        assert_eq!(again.device(), Some((id, Password::new("Qx7b2M"))));
-        assert_eq!(
-            Identities::open(&folder, "a:2".into()).expect("a file").device(),
-            None
-        );
+        let error = Identities::open(&folder, "a:1".into())
+            .err()
+            .expect("it is taken");
+        assert!(error.to_string().contains("another host"), "{error}");
+        drop(kept);
+        let device = |server: &str| Identities::open(&folder, server.into()).expect("a file").device();
+        assert_eq!(device("a:1"), Some((id, Password::new("Qx7b2M"))));
+        assert_eq!(device("a:2"), None);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;

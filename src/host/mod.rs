@@ -306,7 +306,8 @@ impl Host {
                 }
             }
             ClientEvent::Lost { attempt } => {
-                let text = format!("the signaling server is lost; attempt {attempt} to reach it follows");
+                let state = if self.joinable { "lost" } else { "not reached" };
+                let text = format!("the signaling server is {state}; attempt {attempt} to reach it follows");
                 self.notices.push(Notice::Trouble(text));
             }
             ClientEvent::Failed(failure) => self.over = Some(Err(anyhow::anyhow!(refusal(failure)))),
