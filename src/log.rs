@@ -1,10 +1,17 @@
 //! Where diagnostics go: a file the caller names, else standard error. Never stdout.
+//!
+//! Nobody waits for them: a line that its reader has no room for is lost.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use crossdesk_platform::stdio::write_within;
+use rustix::fs::OFlags;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -31,8 +38,7 @@ pub fn start(file: Option<&Path>, filter: Option<&str>) {
         Some((_, Ok(file))) => Sink::File(Mutex::new(file)),
         Some((path, Err(error))) => {
             let text = format!("crossdesk-cli: no log is written: {}: {error}\n", path.display());
-            // A closed stderr leaves nobody to tell.
-            let _ = io::stderr().write_all(text.as_bytes());
+            write(&io::stderr().lock(), text.as_bytes());
             Sink::Stderr
         }
     };
@@ -45,7 +51,18 @@ pub fn start(file: Option<&Path>, filter: Option<&str>) {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    // A pipe of that name must not hold up the start until somebody reads it.
+    #[expect(clippy::cast_possible_wrap, reason = "flags are bits")]
+    options.custom_flags(OFlags::NONBLOCK.bits() as i32);
+    options.open(path)
+}
+
+/// Writes what there is room for. A log that cannot be written must neither hold anybody up nor become an error that
+/// somebody reports by logging.
+fn write(to: impl AsFd, bytes: &[u8]) {
+    let _ = write_within(to, bytes, Duration::ZERO);
 }
 
 enum Sink {
@@ -53,7 +70,7 @@ enum Sink {
     File(Mutex<File>),
 }
 
-/// One log line on its way; a full disk loses the line and nothing else.
+/// One log line on its way; a full disk or pipe loses the line and nothing else.
 enum Line<'a> {
     Stderr(io::Stderr),
     File(&'a Mutex<File>),
@@ -61,14 +78,10 @@ enum Line<'a> {
 
 impl Write for Line<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // A log that cannot be written must never become an error somebody reports by logging.
-        let _ = match self {
-            Self::Stderr(stderr) => stderr.write_all(bytes),
-            Self::File(file) => file
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .write_all(bytes),
-        };
+        match self {
+            Self::Stderr(stderr) => write(stderr.lock(), bytes),
+            Self::File(file) => write(&*file.lock().unwrap_or_else(PoisonError::into_inner), bytes),
+        }
         Ok(bytes.len())
     }
 

@@ -18,7 +18,7 @@ use crossdesk_core::automation::{ExitReason, Session, SessionConfig};
 use crossdesk_pipelines::plan::source::SourceSpec;
 use crossdesk_pipelines::receive::DecoderChoice;
 use crossdesk_platform::secret::Inherited;
-use crossdesk_platform::stdio;
+use crossdesk_platform::stdio::{self, Waiting};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -125,7 +125,7 @@ pub fn run(options: &AgentOptions, environment: &Environment) -> anyhow::Result<
 }
 
 fn read_stdin(events: &SyncSender<AgentEvent>, granted: &Receiver<()>) {
-    read_lines(std::io::stdin().lock(), |line| {
+    read_lines(Waiting(std::io::stdin().lock()), |line| {
         // The loop ends by ending the process; until then it returns every credit.
         if granted.recv().is_ok() {
             tell(events, AgentEvent::Line(line));

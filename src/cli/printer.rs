@@ -1,6 +1,9 @@
 //! The only place that prints: data to standard output, everything for people beside it to standard error.
 
 use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use crossdesk_platform::stdio::write_within;
 
 use crate::config::Environment;
 
@@ -9,6 +12,9 @@ const WIDTH_LIMITS: (u16, u16) = (60, 160);
 
 /// Width assumed when nothing says otherwise.
 const DEFAULT_WIDTH: u16 = 100;
+
+/// How long an error waits for a standard error that has no room.
+const ERROR_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Meaning of a word, shown by colour in addition to the word itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +116,9 @@ impl Printer {
     /// Writes an error and the chain of its causes to standard error.
     pub fn error(&self, error: &anyhow::Error) {
         let mark = paint(self.color_err, Tone::Bad, "error:");
-        self.note(&format!("{mark} {error:#}"));
+        let text = format!("{mark} {error:#}\n");
+        // An error ends the program; nobody who stopped reading may keep it from that.
+        let _ = write_within(io::stderr().lock(), text.as_bytes(), ERROR_PATIENCE);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The one integration test binary.
 
 mod agent;
+mod descriptors;
 #[cfg(target_os = "linux")]
 mod desktop;
 mod docs;
