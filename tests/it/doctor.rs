@@ -81,3 +81,16 @@ fn a_file_that_is_not_there_is_an_error_that_names_it() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no/such/file.mp4"));
 }
+
+#[test]
+fn what_is_no_recording_is_not_called_missing() {
+    for (file, why) in [
+        ("/dev/zero", "is not a regular file"),
+        ("/", "is not a regular file"),
+    ] {
+        let output = doctor(&["--bench", file], &[]);
+        assert_eq!(output.status.code(), Some(1));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(why), "{said}");
+    }
+}

@@ -47,7 +47,6 @@ pub fn measure(file: &Path, report: &Report) -> anyhow::Result<Bench> {
 /// The first access units of a recording, as one Annex B stream.
 fn stream(file: &Path) -> anyhow::Result<Vec<u8>> {
     let name = file.display();
-    anyhow::ensure!(file.is_file(), "--bench: there is no file {name}");
     let spec = SourceSpec::parse(&format!("file:{name}?once")).context("--bench")?;
     let collected = Arc::new(Collected::default());
     let source = Source::start(spec, None, Arc::clone(&collected) as _);

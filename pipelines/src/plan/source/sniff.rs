@@ -33,6 +33,9 @@ pub fn container(head: &[u8]) -> Result<Container, &'static str> {
     {
         return Ok(Container::Mp4);
     }
+    if let Some(other) = foreign(head) {
+        return Err(other);
+    }
     let mut hevc = false;
     for unit in start_codes(head) {
         match unit {
@@ -49,6 +52,26 @@ pub fn container(head: &[u8]) -> Result<Container, &'static str> {
     } else {
         "it is neither Annex B H.264 nor MP4 nor Matroska"
     })
+}
+
+/// Length of a packet of an MPEG transport stream (ISO/IEC 13818-1 section 2.4.3.2).
+const TS_PACKET: usize = 188;
+
+/// Containers that are not read. The first two hold H.264 behind its own start codes, cut into packets: what lies
+/// between the start codes is no access unit.
+fn foreign(head: &[u8]) -> Option<&'static str> {
+    let synced = |packets: usize| (0..packets).all(|n| head.get(n * TS_PACKET) == Some(&0x47));
+    if synced(head.len().div_ceil(TS_PACKET).min(5)) && head.len() > TS_PACKET {
+        Some("it looks like an MPEG transport stream; repack it as MP4 or Matroska")
+    } else if head.starts_with(&[0, 0, 1, 0xBA]) {
+        Some("it looks like an MPEG program stream; repack it as MP4 or Matroska")
+    } else if head.starts_with(b"RIFF") && head.get(8..12) == Some(b"AVI ") {
+        Some("it looks like an AVI file; repack it as MP4 or Matroska")
+    } else if head.starts_with(b"FLV\x01") {
+        Some("it looks like a Flash video; repack it as MP4 or Matroska")
+    } else {
+        None
+    }
 }
 
 /// NAL unit type 7 with the reference bits that a parameter set must carry.
@@ -68,6 +91,34 @@ fn start_codes(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `head` followed by an SPS behind its start code, as every one of these containers may hold it.
+    fn holding_an_sps(head: &[u8]) -> Vec<u8> {
+        [head, b"\0\0\0\x01\x67\x42\xc0\x1e"].concat()
+    }
+
+    #[test]
+    fn other_containers_are_named_though_they_hold_h264() {
+        let mut packet = [0xFF; TS_PACKET];
+        packet[0] = 0x47;
+        let cases: [(&[u8], &str); 4] = [
+            (&packet.repeat(3), "an MPEG transport stream"),
+            (&[0, 0, 1, 0xBA, 0x44], "an MPEG program stream"),
+            (b"RIFF\x10\0\0\0AVI LIST", "an AVI file"),
+            (b"FLV\x01\x05", "a Flash video"),
+        ];
+        for (head, name) in cases {
+            let mut file = holding_an_sps(head);
+            if head.len() > TS_PACKET {
+                file.resize(4 * TS_PACKET, 0);
+                file[3 * TS_PACKET..][..8].copy_from_slice(b"\x47\0\0\x01\x67\x42\xc0\x1e");
+            }
+            let refusal = container(&file).expect_err(name);
+            assert!(refusal.contains(name), "{name}: {refusal}");
+        }
+        // One letter G at the start is no transport stream.
+        assert_eq!(container(&holding_an_sps(b"G")), Ok(Container::AnnexB));
+    }
 
     #[test]
     fn containers_are_told_by_content() {
