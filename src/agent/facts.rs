@@ -23,6 +23,8 @@ pub struct Facts {
     /// Microseconds from access unit received to picture decoded, newest last.
     decode_us: VecDeque<u64>,
     viewers: Vec<ViewerLatency>,
+    /// An access unit was refused, which says more than that no keyframe came.
+    refused: bool,
 }
 
 /// What a receive event means for the loop.
@@ -77,10 +79,14 @@ impl Facts {
                 }
                 self.decoder_changed()
             }
-            ReceiveEvent::KeyframeWanted => Told {
-                keyframe_wanted: true,
-                ..Told::default()
-            },
+            ReceiveEvent::KeyframeWanted => {
+                let better_known = self.refused || !self.decoder.failures.is_empty();
+                Told {
+                    keyframe_wanted: true,
+                    event: (!better_known).then(|| obstacle("there is no keyframe to start from")),
+                    ..Told::default()
+                }
+            }
             ReceiveEvent::Failed { code, reason } => Told {
                 event: Some(Event::Failed {
                     code: failure_code(code),
@@ -90,7 +96,11 @@ impl Facts {
             },
             ReceiveEvent::UnitRefused { sequence, reason } => {
                 tracing::debug!(sequence, reason, "access unit refused");
-                Told::default()
+                self.refused = true;
+                Told {
+                    event: Some(obstacle(&reason)),
+                    ..Told::default()
+                }
             }
             ReceiveEvent::Overloaded => {
                 tracing::warn!("decoding is slower than the stream: skipping to the next IDR");
@@ -109,6 +119,11 @@ impl Facts {
             ..Told::default()
         }
     }
+}
+
+/// Access units come, and no picture: this is why.
+fn obstacle(why: &str) -> Event {
+    Event::Obstacle(Some(format!("access units arrive, but {why}")))
 }
 
 /// Translates a transport event.
@@ -136,4 +151,30 @@ fn percentiles(samples: &VecDeque<u64>) -> Option<Percentiles> {
         p50_us: *at(50)?,
         p95_us: *at(95)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_more_than_a_missing_keyframe() {
+        let mut facts = Facts::default();
+        let told = facts.receive(ReceiveEvent::KeyframeWanted);
+        assert!(told.keyframe_wanted);
+        let why = "access units arrive, but there is no keyframe to start from";
+        assert_eq!(told.event, Some(Event::Obstacle(Some(why.to_owned()))));
+        let refusal = ReceiveEvent::UnitRefused {
+            sequence: 7,
+            reason: "its SPS is missing".to_owned(),
+        };
+        let why = "access units arrive, but its SPS is missing";
+        assert_eq!(
+            facts.receive(refusal).event,
+            Some(Event::Obstacle(Some(why.to_owned())))
+        );
+        let again = facts.receive(ReceiveEvent::KeyframeWanted);
+        assert!(again.keyframe_wanted);
+        assert_eq!(again.event, None);
+    }
 }

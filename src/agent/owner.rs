@@ -264,6 +264,7 @@ impl Owner {
         if self.parts.starter.is_ready()
             && let Some(start) = self.waiting.take()
         {
+            self.parts.session.handle_event(now, Event::Obstacle(None));
             self.start_transport(now, &start);
         }
     }
@@ -296,6 +297,8 @@ impl Owner {
                 Effect::Reply(line) => self.reply(now, line),
                 Effect::StartTransport(start) => {
                     self.waiting = Some(start);
+                    let missing = self.parts.starter.missing().map(str::to_owned);
+                    self.parts.session.handle_event(now, Event::Obstacle(missing));
                     self.start_waiting(now);
                 }
                 Effect::StopTransport => self.stop_transport(now),

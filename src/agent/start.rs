@@ -80,7 +80,17 @@ impl Starter {
 
     /// True when nothing is left to wait for.
     pub fn is_ready(&self) -> bool {
-        self.password.is_some() && self.media.is_some()
+        self.missing().is_none()
+    }
+
+    /// What is still waited for, in words.
+    pub fn missing(&self) -> Option<&'static str> {
+        if self.password.is_none() {
+            return Some("the password descriptor gave no whole line and did not end");
+        }
+        self.media
+            .is_none()
+            .then_some("GStreamer is still reading its plug-ins")
     }
 
     /// Makes the connection; call it when [`Self::is_ready`].
@@ -178,5 +188,25 @@ impl Starter {
             Some(Ok(secret)) => Credentials::from_descriptor(secret.expose().as_bytes())
                 .map_err(|error| (ErrorCode::CredentialsMissing, error.to_string())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_until_it_is_there() {
+        let mut starter = Starter::new(StarterConfig {
+            source: None,
+            server: None,
+            decoder: None,
+            password_expected: true,
+        });
+        assert!(starter.missing().is_some_and(|what| what.contains("password")));
+        starter.set_password(Err(SecretError::Empty));
+        assert!(starter.missing().is_some_and(|what| what.contains("GStreamer")));
+        starter.set_media_ready(Ok(()));
+        assert!(starter.is_ready());
     }
 }

@@ -40,6 +40,8 @@ pub(super) struct Connection {
     pub(super) accepts_text: bool,
     /// When the first picture must be here; `None` once it was.
     pub(super) ready_by: Option<Monotonic>,
+    /// What keeps the first picture from coming, when somebody knows.
+    pub(super) obstacle: Option<String>,
 }
 
 impl Session {
@@ -91,6 +93,7 @@ impl Session {
             accepts_input: false,
             accepts_text: false,
             ready_by: Some(now + CONNECT_LIMIT),
+            obstacle: None,
             request: request.clone(),
         });
         self.push(Effect::StartTransport(StartTransport {
@@ -113,17 +116,23 @@ impl Session {
     pub(super) fn check_connect_limit(&mut self, now: Monotonic) {
         let late = self
             .connection
-            .as_ref()
-            .and_then(|connection| connection.ready_by)
-            .is_some_and(|limit| now >= limit);
-        if late {
-            // A reason the transport gave says more than the clock.
-            let reason = self.fault.take().map_or_else(
-                || "no picture arrived within 30 s".to_owned(),
-                |fault| format!("no picture arrived within 30 s: {}", fault.reason),
-            );
-            let fault = Fault::new(ErrorCode::ConnectTimeout, reason);
-            self.end(SessionState::Failed, Some(fault), ErrorCode::ConnectTimeout);
+            .as_mut()
+            .filter(|connection| connection.ready_by.is_some_and(|limit| now >= limit));
+        let Some(connection) = late else { return };
+        // A reason the transport gave says more than the clock.
+        let known = self.fault.take().map(|fault| fault.reason);
+        let reason = known.or(connection.obstacle.take()).map_or_else(
+            || "no picture arrived within 30 s".to_owned(),
+            |known| format!("no picture arrived within 30 s: {known}"),
+        );
+        let fault = Fault::new(ErrorCode::ConnectTimeout, reason);
+        self.end(SessionState::Failed, Some(fault), ErrorCode::ConnectTimeout);
+    }
+
+    /// Remembers what keeps the first picture from coming.
+    pub(super) fn note_obstacle(&mut self, reason: Option<String>) {
+        if let Some(connection) = self.active_mut() {
+            connection.obstacle = reason;
         }
     }
 

@@ -59,6 +59,9 @@ pub enum Event {
     Diagnostics(TransportDiagnostics),
     /// How long access units take through this program; push it before a `status` request is handled.
     Latency(LatencyStats),
+    /// What keeps the first picture from coming, in words fit for `status`, or that nothing does any more. Told only when
+    /// no picture comes in time.
+    Obstacle(Option<String>),
     /// The connection cannot go on: no decoder, a stream that cannot be shown, …
     Failed {
         /// What kind of failure.

@@ -202,6 +202,7 @@ impl Session {
             Event::VideoOutput(stats) => self.facts.video_output = stats,
             Event::Diagnostics(diagnostics) => self.facts.transport = diagnostics,
             Event::Latency(latency) => self.facts.latency = latency,
+            Event::Obstacle(reason) => self.note_obstacle(reason),
             Event::Failed { code, reason } => self.transport(now, TransportState::Failed { code, reason }),
             Event::InputClosed => self.leave(ExitReason::InputClosed),
             Event::Signal => self.leave(ExitReason::Signal),

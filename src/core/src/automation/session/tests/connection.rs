@@ -80,6 +80,27 @@ fn thirty_seconds_without_a_picture_fail() {
 }
 
 #[test]
+fn what_kept_the_first_picture_from_coming_is_told_in_the_end() {
+    let reason_after = |obstacles: &[Option<&str>]| {
+        let mut world = World::new(true, true);
+        world.connect("observe");
+        for obstacle in obstacles {
+            world.event(Event::Obstacle(obstacle.map(str::to_owned)));
+            assert_eq!(world.status()["error"], json!(null), "it may still come");
+        }
+        world.pass_ms(30_000);
+        world.status()["error"]["reason"].clone()
+    };
+    let bare = "no picture arrived within 30 s";
+    assert_eq!(reason_after(&[]), bare);
+    assert_eq!(
+        reason_after(&[Some("no keyframe")]),
+        format!("{bare}: no keyframe")
+    );
+    assert_eq!(reason_after(&[Some("no password"), None]), bare);
+}
+
+#[test]
 fn a_break_keeps_the_generation_and_forgets_observations() {
     let mut world = World::controlling();
     let observation = world.observe();
