@@ -38,7 +38,7 @@ pub fn start(file: Option<&Path>, filter: Option<&str>) {
         Some((_, Ok(file))) => Sink::File(Mutex::new(file)),
         Some((path, Err(error))) => {
             let text = format!("crossdesk-cli: no log is written: {}: {error}\n", path.display());
-            write(&io::stderr().lock(), text.as_bytes());
+            write(io::stderr().lock(), text.as_bytes());
             Sink::Stderr
         }
     };

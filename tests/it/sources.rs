@@ -296,6 +296,38 @@ fn a_refused_port_and_a_mute_server_give_a_reason_in_time() {
     assert_eq!(refused.reconnecting().0, 2);
 }
 
+#[test]
+fn a_server_that_never_finishes_its_answer_gives_a_reason_in_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            std::thread::spawn(move || trickle(client));
+        }
+    });
+    let began = Instant::now();
+    let link = connect(&format!("rtsp://127.0.0.1:{port}/live"), None);
+    link.connecting();
+    let (_, code, reason) = link.reconnecting();
+    assert!(began.elapsed() < Duration::from_secs(20), "{code} {reason}");
+    assert_eq!(code, ErrorCode::SourceStalled);
+    assert!(reason.starts_with(&format!("127.0.0.1 port {port} ")), "{reason}");
+}
+
+/// Answers with one letter each time nothing more is asked for a moment, so that no read of the client times out.
+fn trickle(mut client: TcpStream) {
+    let moment = Duration::from_millis(200);
+    client.set_read_timeout(Some(moment)).unwrap();
+    let mut request = [0; 4096];
+    loop {
+        let read = client.read(&mut request);
+        let left = matches!(read, Ok(0)) || client.write_all(b"R").is_err();
+        if left {
+            return;
+        }
+    }
+}
+
 /// Sends H.264 as bare RTP to a port until dropped.
 struct Sender(gst::Element);
 
@@ -343,6 +375,20 @@ fn bare_rtp_waits_for_its_sender_and_for_its_return() {
     let _again = Sender::start(port);
     link.connected();
     link.plays();
+}
+
+#[test]
+fn bare_rtp_says_when_its_host_is_unknown() {
+    // No label may be longer than 63 letters, so no name server is asked.
+    let host = "n".repeat(64);
+    let link = connect(&format!("rtp://{host}:5004"), None);
+    link.connecting();
+    let (_, code, reason) = link.reconnecting();
+    assert_eq!(code, ErrorCode::SourceUnreachable);
+    assert!(
+        reason.starts_with(&format!("the host {host} cannot be resolved")),
+        "{reason}"
+    );
 }
 
 #[test]

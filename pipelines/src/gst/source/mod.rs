@@ -3,7 +3,7 @@
 //! A source runs on its own threads. Stopping one never waits for GStreamer: its threads take their
 //! pipeline down on their own, and a closed port already keeps everything late from being delivered.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -25,6 +25,31 @@ use port::Port;
 /// An owner that lets go waits this long for the usual quick end, so that sockets and files are free again
 /// when it goes on; a source that hangs finishes later, alone.
 const FAREWELL: Duration = Duration::from_millis(300);
+
+/// Sources that were let go and have not finished; each has threads, and maybe a socket. A server that feeds every
+/// try just enough to keep it from ending must not fill the process with them.
+const MOST_STRAGGLERS: usize = 8;
+
+/// The sources that were let go before they finished, each by what its end closes.
+struct Stragglers(Vec<Receiver<()>>);
+
+static STRAGGLERS: Mutex<Stragglers> = Mutex::new(Stragglers(Vec::new()));
+
+impl Stragglers {
+    fn add(&mut self, done: Receiver<()>) {
+        self.0.push(done);
+    }
+
+    /// Forgets those that have finished; true when one more may be added.
+    fn has_room(&mut self) -> bool {
+        self.0.retain(|done| done.try_recv() == Err(TryRecvError::Empty));
+        self.0.len() < MOST_STRAGGLERS
+    }
+
+    fn lock() -> std::sync::MutexGuard<'static, Self> {
+        STRAGGLERS.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// What happened to a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +81,8 @@ pub trait SourceOutput: Send + Sync {
 /// A running source; dropping it stops it, and nothing is delivered afterwards.
 pub struct Source {
     port: Arc<Port>,
-    /// Behind a lock only so that a source can be shared.
-    done: Mutex<Receiver<()>>,
+    /// Closed by the end of its thread. Behind a lock only so that a source can be shared.
+    done: Mutex<Option<Receiver<()>>>,
 }
 
 impl std::fmt::Debug for Source {
@@ -70,6 +95,14 @@ impl Source {
     /// Starts `spec`; returns at once, everything else is an event.
     pub fn start(spec: SourceSpec, credentials: Option<Credentials>, output: Arc<dyn SourceOutput>) -> Self {
         let port = Port::new(output, spec.to_string());
+        if !Stragglers::lock().has_room() {
+            let reason = format!("{MOST_STRAGGLERS} earlier tries have not ended yet");
+            port.fail(SourceFailure::passing(ErrorCode::SourceUnreachable, reason));
+            return Self {
+                port,
+                done: Mutex::default(),
+            };
+        }
         // One slot, filled once by a thread that ends right after: it never blocks.
         let (finished, done) = sync_channel(1);
         let worker = Arc::clone(&port);
@@ -84,7 +117,7 @@ impl Source {
         }
         Self {
             port,
-            done: Mutex::new(done),
+            done: Mutex::new(Some(done)),
         }
     }
 
@@ -97,9 +130,12 @@ impl Source {
 impl Drop for Source {
     fn drop(&mut self) {
         self.port.stop();
-        let done = self.done.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if done.recv_timeout(FAREWELL) == Err(RecvTimeoutError::Timeout) {
+        let done = self.done.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(done) = done
+            && done.recv_timeout(FAREWELL) == Err(RecvTimeoutError::Timeout)
+        {
             tracing::warn!("a source is slow to stop; it finishes on its own");
+            Stragglers::lock().add(done);
         }
     }
 }

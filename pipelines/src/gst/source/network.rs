@@ -66,8 +66,9 @@ pub(super) fn rtsp(
         started: clock::now(),
         limits: Limits::Ending(place.clone()),
     };
-    watch.run(&pipeline.0).map_err(|over| match over {
+    let result = watch.run(&pipeline.0).map_err(|over| match over {
         Over::Here(failure) => failure,
+        Over::Refused => elements::broken("an RTSP client cannot be started"),
         _ if offered.lacks_h264() => {
             let reason = format!("{place} offers no H.264 video");
             SourceFailure::lasting(ErrorCode::SourceInvalid, reason)
@@ -85,7 +86,12 @@ pub(super) fn rtsp(
             };
             asked.explain(&error)
         }
-    })
+    });
+    if let Err(failure) = result {
+        // Said before the graph is taken down: a client whose server goes on sending drops by drop cannot be stopped.
+        port.fail(failure);
+    }
+    Ok(())
 }
 
 fn configure_client(client: &gst::Element, source: &RtspSource, credentials: Option<&Credentials>) {
@@ -229,8 +235,11 @@ pub(super) fn rtp(source: &RtpSource, port: &Arc<Port>) -> Result<(), SourceFail
     watch.run(&pipeline.0).map_err(|over| match over {
         Over::Here(failure) => failure,
         Over::Ended => SourceFailure::passing(ErrorCode::ConnectionLost, format!("{place} was closed")),
-        Over::Error(error) => {
-            let told = elements::failure(&error);
+        Over::Refused | Over::Error(_) => {
+            let told = match over {
+                Over::Error(error) => elements::failure(&error),
+                _ => SourceFailure::passing(ErrorCode::SourceUnreachable, "cannot be listened on"),
+            };
             // The graph still has the socket when it failed later than at its opening.
             drop(pipeline);
             reach::listen_trouble(&place).unwrap_or_else(|| SourceFailure {
@@ -285,6 +294,8 @@ enum Limits {
 enum Over {
     /// Something failed.
     Error(gst::message::Error<gst::Message>),
+    /// The graph did not start, and said no more than that.
+    Refused,
     /// The other side ended the stream.
     Ended,
     /// This side gave up, for this reason.
@@ -305,9 +316,15 @@ impl Watch<'_> {
         let bus = pipeline
             .bus()
             .ok_or_else(|| Over::Here(elements::broken("a pipeline without a bus")))?;
-        // A refused state change leaves its reason on the bus, where the loop finds it.
-        let _ = pipeline.set_state(gst::State::Playing);
         let kinds = [gst::MessageType::Error, gst::MessageType::Eos];
+        if pipeline.set_state(gst::State::Playing).is_err() {
+            // A receiver whose address has no meaning leaves no reason on the bus.
+            let reason = bus.pop_filtered(&[gst::MessageType::Error]);
+            return Err(match reason.as_ref().map(|message| message.view()) {
+                Some(gst::MessageView::Error(error)) => Over::Error(error.to_owned()),
+                _ => Over::Refused,
+            });
+        }
         let mut silent = false;
         loop {
             let message = bus.timed_pop_filtered(PATIENCE, &kinds);

@@ -388,3 +388,23 @@ fn slices_are_counted_as_asked() {
         }
     }
 }
+
+#[test]
+fn sources_that_do_not_end_are_counted_until_they_do() {
+    let mut left = Stragglers(Vec::new());
+    let mut running: Vec<_> = (0..MOST_STRAGGLERS)
+        .map(|_| {
+            assert!(left.has_room());
+            let (finished, done) = sync_channel(1);
+            left.add(done);
+            finished
+        })
+        .collect();
+    assert!(!left.has_room());
+    // One says that it ended, another ends without a word.
+    running[0].send(()).expect("a slot is free");
+    assert!(left.has_room());
+    running.truncate(1);
+    assert!(left.has_room());
+    assert!(left.0.is_empty());
+}
