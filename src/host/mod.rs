@@ -356,8 +356,7 @@ impl Host {
     /// A guest that joins again wants a new connection.
     fn joined(&mut self, id: String, servers: &[IceServer]) {
         if let Some(index) = self.guests.iter().position(|guest| guest.id == id) {
-            self.remove(index);
-            self.over = None;
+            self.forget(index);
         }
         // Guests of the native kind speak a transport of their own over the same signaling.
         if !id.contains("web") || self.guests.len() >= MAX_GUESTS {
@@ -523,12 +522,9 @@ impl Host {
         self.screens.retain(|display, _| router.is_watched(*display));
     }
 
+    /// Ends a guest's session.
     fn remove(&mut self, index: usize) {
-        let releases = self.guests[index].held.release_all();
-        self.inject_all(index, releases);
-        let guest = self.guests.remove(index);
-        self.router.forget(guest.number);
-        self.stop_unwatched();
+        let guest = self.forget(index);
         self.signaling.order(Order::EndSession {
             remote: guest.id.clone(),
         });
@@ -538,6 +534,17 @@ impl Host {
                 self.over = Some(Ok(()));
             }
         }
+    }
+
+    /// Lets go of what a guest holds and of its connection, without a word to the signaling server: one that joins again
+    /// has its new session there already.
+    fn forget(&mut self, index: usize) -> Guest {
+        let releases = self.guests[index].held.release_all();
+        self.inject_all(index, releases);
+        let guest = self.guests.remove(index);
+        self.router.forget(guest.number);
+        self.stop_unwatched();
+        guest
     }
 
     /// Nothing stays down, and guests learn at once that it is over.

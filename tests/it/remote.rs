@@ -166,3 +166,19 @@ fn a_view_of_a_host_that_takes_no_input_refuses_control() {
     agent.ok("exit", &json!({}));
     assert!(host.wait().success(), "--once ends with the first guest");
 }
+
+#[test]
+fn a_guest_that_joins_again_gets_another_offer_and_is_not_sent_away() {
+    let server = Server::plain("remote-rejoin");
+    let host = Host::start("remote-rejoin-host", server.address(), &["--source", DESKTOP]);
+    let mut guest = server.peer();
+    let id = guest.log_in("web");
+    let claim = format!("{}@{}", host.id(), host.password());
+    for _ in 0..2 {
+        guest.join(&id, &claim);
+        assert_eq!(guest.hear()["type"], "offer");
+    }
+    // Whatever the host has to say about the first session comes before its answer to a third join.
+    guest.join(&id, &claim);
+    assert_eq!(guest.hear()["type"], "offer");
+}
