@@ -36,7 +36,7 @@ Ends with status 0 on SIGTERM and SIGINT, after letting go of every key and tell
 
 /// Share this desktop with guests that know its id and password
 ///
-/// The public CrossDesk web client can see and control it, and so can `agent` and `view`.
+/// `agent` sees and controls it, `view` watches; it speaks what the public CrossDesk web client is documented to speak.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MORE)]
 pub struct Args {
