@@ -8,17 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use crossdesk::transport::signaling::{Fingerprint, Trust, client_config};
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::client::Resumption;
-use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use tokio_rustls::rustls::crypto::{ring, verify_tls12_signature, verify_tls13_signature};
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::paths;
 
@@ -29,6 +28,7 @@ const REPLY: Duration = Duration::from_secs(20);
 pub struct Server {
     child: Child,
     pub address: SocketAddr,
+    pub fingerprint: Fingerprint,
     data: PathBuf,
 }
 
@@ -51,12 +51,20 @@ impl Server {
             .spawn()
             .with_context(|| format!("cannot start {}", paths::CLI))?;
         let output = child.stdout.take().context("a piped output")?;
-        let first = BufReader::new(output).lines().next().context("no address")??;
-        let address = first
-            .strip_prefix("listening on wss://")
-            .context("an unexpected address")?;
-        let address = address.parse()?;
-        Ok(Self { child, address, data })
+        let mut lines = BufReader::new(output).lines();
+        let mut after = |start: &str| -> anyhow::Result<String> {
+            let line = lines.next().context("the server says too little")??;
+            let rest = line.strip_prefix(start);
+            Ok(rest.with_context(|| format!("not {start}: {line}"))?.to_owned())
+        };
+        let address = after("listening on wss://")?.parse()?;
+        let fingerprint = after("fingerprint sha256 ")?.parse()?;
+        Ok(Self {
+            child,
+            address,
+            fingerprint,
+            data,
+        })
     }
 
     pub fn pid(&self) -> u32 {
@@ -88,15 +96,13 @@ pub struct Connector {
 }
 
 impl Connector {
-    pub fn new(address: SocketAddr) -> anyhow::Result<Self> {
-        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyCertificate))
-            .with_no_client_auth();
+    pub fn new(server: &Server) -> anyhow::Result<Self> {
+        let config = client_config(&Trust::Pinned(server.fingerprint))?.context("TLS")?;
+        let mut config = ClientConfig::clone(&config);
         // Ten thousand strangers have nothing to resume.
         config.resumption = Resumption::disabled();
         let tls = TlsConnector::from(Arc::new(config));
+        let address = server.address;
         Ok(Self { tls, address })
     }
 
@@ -208,58 +214,5 @@ fn frame(input: &[u8]) -> Option<(usize, usize)> {
             Some((4, usize::from(u16::from_be_bytes([length[0], length[1]]))))
         }
         short => Some((2, usize::from(*short))),
-    }
-}
-
-/// Nobody is to be kept out here.
-#[derive(Debug)]
-struct AnyCertificate;
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let provider = ring::default_provider();
-        verify_tls12_signature(
-            message,
-            certificate,
-            signed,
-            &provider.signature_verification_algorithms,
-        )
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let provider = ring::default_provider();
-        verify_tls13_signature(
-            message,
-            certificate,
-            signed,
-            &provider.signature_verification_algorithms,
-        )
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        ring::default_provider()
-            .signature_verification_algorithms
-            .supported_schemes()
     }
 }

@@ -13,7 +13,7 @@ use crossdesk_core::time::Monotonic;
 use crossdesk_pipelines::clock;
 use tokio::sync::mpsc;
 
-pub use self::trust::{BadFingerprint, Fingerprint, Trust};
+pub use self::trust::{BadFingerprint, Fingerprint, Trust, client_config};
 
 use self::socket::{Connector, Socket, Trouble};
 

@@ -62,11 +62,11 @@ pub enum Trust {
     Pinned(Fingerprint),
 }
 
-/// What TLS needs to know; `None` without TLS.
+/// The TLS configuration of clients that trust so; `None` without TLS.
 ///
 /// # Errors
 /// When no certificate authority can be read.
-pub(super) fn client_config(trust: &Trust) -> anyhow::Result<Option<Arc<ClientConfig>>> {
+pub fn client_config(trust: &Trust) -> anyhow::Result<Option<Arc<ClientConfig>>> {
     let provider = Arc::new(ring::default_provider());
     let verifier: Arc<dyn ServerCertVerifier> = match trust {
         Trust::Plain => return Ok(None),

@@ -69,7 +69,7 @@ fn run(options: &Options) -> anyhow::Result<Vec<Figure>> {
 }
 
 async fn measure(options: &Options, server: &Server) -> anyhow::Result<Vec<Figure>> {
-    let connector = Connector::new(server.address)?;
+    let connector = Connector::new(server)?;
     let alone = cpu::resident_mb(server.pid())?;
     let begin = Instant::now();
     let crowd = Crowd::gather(&connector, IDLE).await?;

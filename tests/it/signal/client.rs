@@ -2,18 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::time::Duration;
 
+use crossdesk::transport::signaling::{Trust, client_config};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
-use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use tokio_rustls::rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme,
-    StreamOwned,
-};
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConnection, StreamOwned};
 use tungstenite::{Message, WebSocket};
 
 /// Longest wait for anything the server owes; far above what it takes on a busy two-core machine.
@@ -38,19 +32,10 @@ impl Peer {
 
     /// Over TLS, trusting the certificate with this fingerprint and no other.
     pub fn pinned(address: SocketAddr, fingerprint: &str) -> Result<Self, String> {
-        let provider = Arc::new(ring::default_provider());
-        let verifier = Pinned {
-            fingerprint: fingerprint.to_owned(),
-            provider: Arc::clone(&provider),
-        };
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("the provider's versions")
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier))
-            .with_no_client_auth();
+        let trust = Trust::Pinned(fingerprint.parse().expect("a fingerprint"));
+        let config = client_config(&trust).expect("a configuration").expect("TLS");
         let name = ServerName::from(address.ip());
-        let session = ClientConnection::new(Arc::new(config), name).expect("a client");
+        let session = ClientConnection::new(config, name).expect("a client");
         Self::over(address, Box::new(StreamOwned::new(session, connect(address))))
     }
 
@@ -125,56 +110,4 @@ fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).expect("a listening server");
     stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
     stream
-}
-
-/// Trusts one certificate.
-#[derive(Debug)]
-struct Pinned {
-    fingerprint: String,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Pinned {
-    fn verify_server_cert(
-        &self,
-        certificate: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let digest = Sha256::digest(certificate.as_ref());
-        let pairs: Vec<String> = digest.iter().map(|byte| format!("{byte:02X}")).collect();
-        if pairs.join(":") == self.fingerprint {
-            Ok(ServerCertVerified::assertion())
-        } else {
-            Err(CertificateError::ApplicationVerificationFailure.into())
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider
-            .signature_verification_algorithms
-            .supported_schemes()
-    }
 }
