@@ -278,8 +278,19 @@ impl Round {
             foreign,
             pipeline: Pipeline(pipeline),
         };
+        // Units that fill the sink before it plays would wait there for this thread to pull them while it waits for the
+        // sink to play, for ever. So none gets there before.
+        let gate = parser.static_pad("src").and_then(|pad| {
+            let blocked = pad.add_probe(gst::PadProbeType::BLOCK_DOWNSTREAM, |_, _| {
+                gst::PadProbeReturn::Ok
+            });
+            Some(pad).zip(blocked)
+        });
         // A refused state change leaves its reason on the bus, where `pull` finds it.
         let _ = round.pipeline.0.set_state(gst::State::Playing);
+        if let Some((pad, gate)) = gate {
+            pad.remove_probe(gate);
+        }
         Ok(round)
     }
 
@@ -360,4 +371,36 @@ fn timed(sample: &gst::Sample) -> Pulled {
     };
     let presentation = buffer.pts().map(Duration::from).filter(|_| decode.is_none());
     Pulled::Unit((data, keyframe, stamp), presentation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Far above what this takes on a busy machine.
+    const LIMIT: Duration = Duration::from_secs(60);
+    const THREADS: usize = 8;
+    const ROUNDS: usize = 150;
+
+    #[test]
+    fn a_round_starts_however_late_its_thread_gets_on() {
+        crate::gst::init().expect("GStreamer");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/h264/SVA_BA2_D.264");
+        let (done, finished) = sync_channel(THREADS);
+        // More threads than processors: some are always held up between two steps of a start.
+        for _ in 0..THREADS {
+            let (path, done) = (path.clone(), done.clone());
+            thread::spawn(move || {
+                for _ in 0..ROUNDS {
+                    let mut round = Round::start(&path, Container::AnnexB).expect("a pipeline");
+                    while !matches!(round.pull(), Pulled::Unit(..)) {}
+                }
+                // A test that has failed listens no more.
+                let _ = done.send(());
+            });
+        }
+        for _ in 0..THREADS {
+            finished.recv_timeout(LIMIT).expect("every round gives a unit");
+        }
+    }
 }
